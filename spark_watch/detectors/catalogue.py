@@ -1,0 +1,21 @@
+"""Every condition there is, in the order in which it is shown.
+
+Adding one is one class and one row here; page, README, runbook, rules and dashboards follow from
+the row or fail a test that says what is missing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from spark_watch.detectors.condition import Condition
+from spark_watch.detectors.g4_power.gpu_hot import GpuHot
+from spark_watch.settings.conditions import ConditionSettings
+
+CATALOGUE: Final[tuple[type[Condition[Any]], ...]] = (GpuHot,)
+"""The classes, by gotcha and then by how soon each must be seen."""
+
+
+def conditions(settings: ConditionSettings) -> list[Condition[Any]]:
+    """Return fresh conditions in the catalogue's order, each with its own part of the settings."""
+    return [kind(getattr(settings, kind.name)) for kind in CATALOGUE]

@@ -1,0 +1,1 @@
+"""G4: throttling, stuck low power, heat, spontaneous reboot."""

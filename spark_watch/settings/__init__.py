@@ -1,0 +1,1 @@
+"""The settings tree: defaults, file, environment and flags, in that order."""

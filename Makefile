@@ -28,7 +28,7 @@ check: .venv/.development ## Format, lint, types, import direction, unit tests w
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest -m "not integration" --cov --cov-fail-under=90 $(ARGS)
 
 test: check servers ## All of check, then the tests against real servers and system tools

@@ -44,7 +44,7 @@ echo "spark-watch: fetching Prometheus and Alertmanager into $folder"
 (cd "$root/debs" && "${apt[@]}" download promtool) >>"$log" 2>&1 || true
 
 for package in "$root"/debs/*.deb; do
-  dpkg-deb --extract "$package" "$root"
+  dpkg-deb --extract "$package" "$root" || cannot "$package did not unpack"
 done
 rm -rf "$root/apt" "$root/debs"
 versions

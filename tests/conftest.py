@@ -1,0 +1,87 @@
+"""What every test may ask for, and the rule that a skip is not a pass.
+
+On a developer's machine a test that lacks a server or a recording is skipped and says why. With
+``CI=true`` in the environment a skipped ``integration`` test fails instead: there, whatever it
+needs was to be had, and a quiet skip would look like a pass.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+"""The root of the project's tree."""
+
+SERVERS = ROOT / ".cache" / "servers" / "usr" / "bin"
+"""Where ``make test`` unpacks real Prometheus and Alertmanager."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn the skip of an integration test into a failure where nothing may be skipped."""
+    report = yield
+    if (
+        report.skipped
+        and os.environ.get("CI") == "true"
+        and item.get_closest_marker("integration") is not None
+    ):
+        report.outcome = "failed"
+        report.longrepr = (
+            f"skipped, and CI=true allows no skipped integration test: {report.longrepr}"
+        )
+    return report
+
+
+def _program(name: str) -> Path:
+    """Return the program ``name`` from the unpacked servers, else from the machine, else skip."""
+    unpacked = SERVERS / name
+    if unpacked.exists():
+        return unpacked
+    installed = shutil.which(name)
+    if installed is None:
+        pytest.skip(f"no {name} here: `make test` fetches it where the machine has apt")
+    return Path(installed)
+
+
+@pytest.fixture(scope="session")
+def prometheus() -> Path:
+    """A real Prometheus server's program."""
+    return _program("prometheus")
+
+
+@pytest.fixture(scope="session")
+def promtool() -> Path:
+    """Prometheus' own checker of pages, rules and rule tests."""
+    return _program("promtool")
+
+
+@pytest.fixture(scope="session")
+def alertmanager() -> Path:
+    """A real Alertmanager's program (Debian's name for it)."""
+    return _program("prometheus-alertmanager")
+
+
+@pytest.fixture(scope="session")
+def amtool() -> Path:
+    """Alertmanager's own checker of configurations and reader of alerts."""
+    return _program("amtool")
+
+
+@pytest.fixture(scope="session")
+def recorded_traces() -> Path:
+    """The folder of recordings of real machines, which are not part of the project.
+
+    Their licences do not all allow redistribution, so whoever has them names the folder in
+    ``SPARK_WATCH_TRACES``; everywhere else their tests are skipped.
+    """
+    folder = os.environ.get("SPARK_WATCH_TRACES")
+    if not folder:
+        pytest.skip("SPARK_WATCH_TRACES names no folder of recorded traces")
+    return Path(folder)

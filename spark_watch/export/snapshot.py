@@ -1,0 +1,161 @@
+"""The one immutable picture of a moment that every exporter reads.
+
+The loop makes it after each tick; the page, the JSON and the status page are functions of it. A
+request therefore never touches the machine and never waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from spark_watch.detectors.condition import Measures
+from spark_watch.detectors.judge import Standing
+from spark_watch.detectors.timeline import PARTS
+from spark_watch.detectors.windows import Recent
+from spark_watch.model import EMPTY, GpuIdentity, Machine, Sample
+
+WATER_MARK_SECONDS: Final = 60.0
+"""How far back the low and high water marks look: the longest common scrape interval."""
+
+STALE_READINGS: Final = 3
+"""A part not renewed for this many of its own intervals (and at least 30 s) leaves the page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceHealth:
+    """How one source has fared. Moments are unix seconds.
+
+    ``success`` is ``None`` while the source was never asked; ``reason`` is the last failure's, and
+    ``None`` after a success. ``errors`` counts failures by reason since the start.
+    """
+
+    source: str
+    success: bool | None = None
+    reason: str | None = None
+    duration_seconds: float | None = None
+    last_success_seconds: float | None = None
+    pending_seconds: float | None = None
+    errors: Mapping[str, int] = field(default_factory=lambda: EMPTY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopHealth:
+    """How the daemon itself has fared. Seconds and bytes; ``None`` where it was not measured."""
+
+    started_seconds: float
+    ticks: int = 0
+    missed_ticks: int = 0
+    late_seconds: float | None = None
+    late_high_seconds: float | None = None
+    tick_duration_seconds: float | None = None
+    judge_duration_seconds: float | None = None
+    interval_seconds: float = 1.0
+    danger: bool = False
+    internal_errors: int = 0
+    cpu_seconds: float | None = None
+    resident_bytes: int | None = None
+    config_reload_success: bool | None = None
+    config_reload_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """The lowest and the highest value of one quantity over the last minute."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Everything there is to tell about one moment.
+
+    Args:
+        at_seconds: unix time of the newest sample.
+        latest: the newest value of every part that is not stale, in one sample; stale parts are
+            ``None`` again.
+        standings: how every condition of the catalogue stands, in its order.
+        measures: the judged quantities.
+        marks: water marks by metric name without prefix, then by GPU index or "".
+        identities: the GPUs' names; empty until NVML answered.
+        machine: what is known of the machine.
+        sources: every source that is or should be read, by name.
+        loop: the daemon's own health.
+        origin: ``live``, ``simulate:NAME`` or ``replay:FILE``.
+        ready: whether a first host sample was read and judged.
+    """
+
+    at_seconds: float
+    latest: Sample
+    standings: tuple[Standing, ...]
+    measures: Measures
+    marks: Mapping[str, Mapping[str, Marks]]
+    identities: tuple[GpuIdentity, ...]
+    machine: Machine | None
+    sources: tuple[SourceHealth, ...]
+    loop: LoopHealth
+    origin: str
+    ready: bool
+
+
+class Latest:
+    """Gathers the newest value of every part and the water marks of what moves fast.
+
+    Args:
+        slow_seconds: how old any part may become before it leaves the page.
+    """
+
+    def __init__(self, *, slow_seconds: float = 30.0) -> None:
+        self._slow = slow_seconds
+        self._parts: dict[str, object] = {}
+        self._seen: dict[str, float] = {}
+        self._gaps: dict[str, float] = {}
+        self._marks: dict[tuple[str, str], Recent] = {}
+
+    def update(self, sample: Sample, now: float) -> None:
+        """Take a sample read at ``now`` (monotonic seconds)."""
+        for part in (*PARTS, "rails"):
+            value = getattr(sample, part)
+            if value is not None:
+                if part in self._seen:
+                    self._gaps[part] = now - self._seen[part]
+                self._parts[part] = value
+                self._seen[part] = now
+        memory = sample.memory
+        if memory is not None and memory.available_bytes is not None:
+            self._mark("memory_available_bytes", "", now, memory.available_bytes)
+        if memory is not None and memory.free_bytes is not None:
+            self._mark("memory_free_bytes", "", now, memory.free_bytes)
+        for gpu in sample.gpus or ():
+            index = str(gpu.index)
+            if gpu.power_watts is not None:
+                self._mark("gpu_power_watts", index, now, gpu.power_watts)
+            if gpu.sm_hertz is not None:
+                self._mark("gpu_sm_clock_hertz", index, now, gpu.sm_hertz)
+
+    def _mark(self, name: str, index: str, now: float, value: float) -> None:
+        window = self._marks.get((name, index))
+        if window is None:
+            window = self._marks[name, index] = Recent(WATER_MARK_SECONDS)
+        window.add(now, value)
+
+    def merged(self, sample: Sample, now: float) -> Sample:
+        """Return ``sample`` with the parts it lacks filled in from before, stale ones left out."""
+        fill = {}
+        for part, seen in self._seen.items():
+            if getattr(sample, part) is None:
+                limit = max(self._slow, STALE_READINGS * self._gaps.get(part, 0.0))
+                if now - seen <= limit:
+                    fill[part] = self._parts[part]
+        return replace(sample, **fill) if fill else sample  # type: ignore[arg-type]  # by name
+
+    def marks(self, now: float) -> dict[str, dict[str, Marks]]:
+        """Return the water marks of the last minute, of what was read in it."""
+        out: dict[str, dict[str, Marks]] = {}
+        for (name, index), window in self._marks.items():
+            values = [value for at, value in window if now - at <= WATER_MARK_SECONDS]
+            if values:
+                out.setdefault(name, {})[index] = Marks(low=min(values), high=max(values))
+        return out

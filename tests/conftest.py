@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.stand import nvml_stand
 
 ROOT = Path(__file__).resolve().parent.parent
 """The root of the project's tree."""
@@ -85,3 +87,37 @@ def recorded_traces() -> Path:
     if not folder:
         pytest.skip("SPARK_WATCH_TRACES names no folder of recorded traces")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The stand-in NVML library, built once and loaded ahead of a real one in this process."""
+    library = nvml_stand.build(tmp_path_factory.mktemp("nvml"))
+    nvml_stand.load(library)
+    return library
+
+
+@pytest.fixture
+def gb10(
+    nvml_library: Path,  # noqa: ARG001 - asked for, so that the library is loaded
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[nvml_stand.NvmlStand]:
+    """A healthy GB10 that NVML shows in this process; nothing is left stalled afterwards."""
+    stand = nvml_stand.gb10(tmp_path / "gb10.box")
+    monkeypatch.setenv(nvml_stand.VARIABLE, str(stand.path))
+    yield stand
+    stand.release()
+
+
+@pytest.fixture
+def h200(
+    nvml_library: Path,  # noqa: ARG001 - asked for, so that the library is loaded
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[nvml_stand.NvmlStand]:
+    """A healthy, idle, discrete H200 that NVML shows in this process."""
+    stand = nvml_stand.h200(tmp_path / "h200.box")
+    monkeypatch.setenv(nvml_stand.VARIABLE, str(stand.path))
+    yield stand
+    stand.release()

@@ -19,6 +19,22 @@ GIB: Final = 1024**3
 
 EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 
+SOURCE_PARTS: Final[Mapping[str, str]] = {
+    "nvml": "gpus",
+    "meminfo": "memory",
+    "pressure": "pressure",
+    "vmstat": "vm",
+    "buddyinfo": "free_blocks",
+    "thermal": "zones",
+    "rails": "rails",
+    "cpu": "cpu",
+    "processes": "processes",
+    "kernel_log": "kernel",
+    "boot": "boot_id",
+    "progress": "progress",
+}
+"""Which part of a sample each source fills."""
+
 
 class State(IntEnum):
     """The five states of a condition, ordered so that the largest is the one to show.
@@ -339,9 +355,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A change of a condition's state, or a new subject at the state it already has."""
+    """A change of a condition's state, or a new subject at the state it already has.
+
+    ``at_seconds`` is the sample's unix time, ``elapsed_seconds`` the time since the stream's first
+    sample on a clock that never steps.
+    """
 
     at_seconds: float
+    elapsed_seconds: float
     gotcha: str
     condition: str
     subject: str

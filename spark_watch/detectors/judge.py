@@ -13,26 +13,10 @@ from typing import Any, Final
 
 from spark_watch.detectors.condition import Condition, Judgement, Measures, UnknownReason
 from spark_watch.detectors.timeline import Tick, Timeline
-from spark_watch.model import Event, Finding, Sample, State
+from spark_watch.model import SOURCE_PARTS, Event, Finding, Sample, State
 
 IDLE_HOLD_SECONDS: Final = 600.0
 """A raised verdict of a rule that needs load turns unknown after ten idle minutes."""
-
-SOURCE_PARTS: Final[Mapping[str, str]] = {
-    "nvml": "gpus",
-    "meminfo": "memory",
-    "pressure": "pressure",
-    "vmstat": "vm",
-    "buddyinfo": "free_blocks",
-    "thermal": "zones",
-    "rails": "rails",
-    "cpu": "cpu",
-    "processes": "processes",
-    "kernel_log": "kernel",
-    "boot": "boot_id",
-    "progress": "progress",
-}
-"""Which part of a sample each source fills."""
 
 
 class _Subject:

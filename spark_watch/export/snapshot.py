@@ -7,37 +7,21 @@ request therefore never touches the machine and never waits for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from spark_watch.detectors.condition import Measures
 from spark_watch.detectors.judge import Standing
 from spark_watch.detectors.timeline import PARTS
 from spark_watch.detectors.windows import Recent
-from spark_watch.model import EMPTY, GpuIdentity, Machine, Sample
+from spark_watch.model import GpuIdentity, Machine, Sample
+from spark_watch.sources.reading import SourceHealth
 
 WATER_MARK_SECONDS: Final = 60.0
 """How far back the low and high water marks look: the longest common scrape interval."""
 
 STALE_READINGS: Final = 3
 """A part not renewed for this many of its own intervals (and at least 30 s) leaves the page."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceHealth:
-    """How one source has fared. Moments are unix seconds.
-
-    ``success`` is ``None`` while the source was never asked; ``reason`` is the last failure's, and
-    ``None`` after a success. ``errors`` counts failures by reason since the start.
-    """
-
-    source: str
-    success: bool | None = None
-    reason: str | None = None
-    duration_seconds: float | None = None
-    last_success_seconds: float | None = None
-    pending_seconds: float | None = None
-    errors: Mapping[str, int] = field(default_factory=lambda: EMPTY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

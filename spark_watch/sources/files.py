@@ -37,6 +37,8 @@ _REASONS: Final[Mapping[int, str]] = {
 _LONGEST_NUMBER: Final = 20
 """Digits of 2**64 - 1. The kernel prints no longer number."""
 
+_INTEGER: Final = re.compile(rb"(-?\d{1,10})\n?")
+
 _UNSAFE: Final = re.compile(rb"[^A-Za-z0-9_.:-]+")
 _LONGEST_LABEL: Final = 48
 
@@ -72,9 +74,43 @@ def natural(word: bytes) -> int | None:
     return int(word) if word.isdigit() and len(word) <= _LONGEST_NUMBER else None
 
 
+def integer(text: bytes) -> int | None:
+    """Return the one number a sysfs attribute holds, or ``None`` where it holds anything else.
+
+    Ten digits at most: a channel that is not wired up reads as 2**32 - 1 of some unit.
+    """
+    match = _INTEGER.fullmatch(text)
+    return None if match is None else int(match[1])
+
+
 def label(text: bytes) -> str | None:
     """Return ``text`` reduced to ``[A-Za-z0-9_.:-]{1,48}``, or ``None`` where nothing is left."""
     return _UNSAFE.sub(b"", text)[:_LONGEST_LABEL].decode("ascii") or None
+
+
+def children(folder: Path, *, absent: type[SourceError] = Unavailable) -> list[str]:
+    """Return the names in ``folder``, sorted.
+
+    Raises:
+        Unsupported, Unavailable: see :func:`source_error`.
+    """
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 - names are wanted, not paths
+    except OSError as error:
+        raise source_error(error, folder, absent=absent) from error
+
+
+def read_once(path: Path, *, limit: int = 32768) -> bytes:
+    """Return the whole text of ``path``, with nothing kept open.
+
+    Raises:
+        Unsupported, Unavailable: see :func:`source_error`; ``too_large`` above the limit.
+    """
+    file = KeptFile(path, limit=limit)
+    try:
+        return file.read()
+    finally:
+        file.close()
 
 
 class KeptFile:

@@ -1,0 +1,1 @@
+"""The things read from the machine, on trees of text and on hostile text."""

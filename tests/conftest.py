@@ -34,10 +34,9 @@ def pytest_runtest_makereport(
         and os.environ.get("CI") == "true"
         and item.get_closest_marker("integration") is not None
     ):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome = "failed"
-        report.longrepr = (
-            f"skipped, and CI=true allows no skipped integration test: {report.longrepr}"
-        )
+        report.longrepr = f"CI=true allows no skipped integration test: {reason}"
     return report
 
 

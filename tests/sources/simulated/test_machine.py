@@ -5,7 +5,7 @@ import pytest
 from spark_watch.model import GIB, Sample
 from spark_watch.sources.simulated.chip import Work
 from spark_watch.sources.simulated.machine import BOOT_SECONDS, Spark, Steps
-from spark_watch.sources.simulated.workloads import resident_server
+from spark_watch.sources.simulated.workloads import decode, resident_server
 
 
 @pytest.fixture
@@ -157,3 +157,8 @@ def test_clearing_mends_everything_and_keeps_the_boot(spark: Spark) -> None:
     assert sample.gpus[0].performance_state == 8
     assert sample.memory is not None
     assert (sample.memory.available_bytes or 0) > 110 * GIB
+    decode(spark, resident_server(spark))
+    spark.advance_to(70.0)
+    gpus = read(spark).gpus
+    assert gpus is not None
+    assert (gpus[0].sm_hertz or 0) > 2.4e9

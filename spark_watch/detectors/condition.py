@@ -106,4 +106,16 @@ class UnknownReason:
     LOST: ClassVar = "No {part} reading for {seconds:.0f} s{why}; the last state was {state}."
     FOREIGN: ClassVar = "This rule's numbers hold for a GB10; this machine has {gpu}."
     NAMELESS: ClassVar = "Not known yet whether this machine has a GB10."
+    NOTHING: ClassVar = "Nothing to judge: the {part} reading is there and empty."
+    BROKEN: ClassVar = "The rule failed: {error}. This is a bug of the watch, not of the machine."
     NOT_LOADED: ClassVar = "Not judged under load since this boot."
+    OUTDATED: ClassVar = "{state} when last under load {ago} ago; not known whether it still is."
+    IDLE: ClassVar = " Idle since: judged under load {ago} ago."
+
+
+def spoken(seconds: float) -> str:
+    """Return a duration as people say it: ``45 s``, ``12 min``, ``7 h``, ``3 d``."""
+    for unit_seconds, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= 2 * unit_seconds:
+            return f"{seconds / unit_seconds:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from spark_watch.detectors.timeline import HOLE_INTERVALS
+
 MINIMUM_SAMPLES: Final = 3
 """A hold is met by no fewer samples: at long intervals two points are no duration."""
 
-HOLE_INTERVALS: Final = 3.5
-"""Readings further apart than three intervals and a half (jitter) leave a hole between them."""
+ROUNDING_SECONDS: Final = 1e-6
+"""Unix seconds in a double are exact to a quarter of this: 59.9999998 s are a minute."""
 
 
 class Hold:
@@ -48,7 +50,7 @@ class Hold:
             self._count = 0
         self._last = now
         self._count += 1
-        return self._count >= self.samples and now - self.since >= self.seconds
+        return self._count >= self.samples and now - self.since >= self.seconds - ROUNDING_SECONDS
 
     def held_seconds(self, now: float) -> float:
         """How old the breach is, 0.0 where there is none."""

@@ -8,15 +8,24 @@ the worst subject gives the state, and a change is an event.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from spark_watch.detectors.condition import Condition, Judgement, Measures, UnknownReason
+from spark_watch.detectors.condition import (
+    Condition,
+    Judgement,
+    Measures,
+    UnknownReason,
+    spoken,
+)
 from spark_watch.detectors.timeline import Tick, Timeline
 from spark_watch.model import SOURCE_PARTS, Event, Finding, Sample, State
 
 IDLE_HOLD_SECONDS: Final = 600.0
 """A raised verdict of a rule that needs load turns unknown after ten idle minutes."""
+
+UNREPORTED_SECONDS: Final = 600.0
+"""A part that stays away although no source failed was not due; after this long nobody knows."""
 
 
 class _Subject:
@@ -29,6 +38,7 @@ class _Subject:
         "last_loaded",
         "learnt_at",
         "published",
+        "since",
         "state",
     )
 
@@ -37,6 +47,7 @@ class _Subject:
         self.published = State.UNKNOWN
         self.judgement: Judgement | None = None
         self.learnt_at: float | None = None
+        self.since: float | None = None
         self.last_loaded: Judgement | None = None
         self.judged_at = 0.0
         self.idle_since: float | None = None
@@ -50,6 +61,7 @@ class _Track:
         "changed_at",
         "changes",
         "condition",
+        "settled",
         "since",
         "state",
         "subjects",
@@ -59,14 +71,30 @@ class _Track:
     def __init__(self, condition: Condition[Any]) -> None:
         self.condition = condition
         self.subjects: dict[str, _Subject] = {}
+        self.settled = False
         self.state = State.UNKNOWN
         self.worst = frozenset[str]()
-        self.since = 0.0
+        self.since: float | None = None
         self.blank = Judgement(
             State.UNKNOWN, UnknownReason.NEVER, {"part": condition.part, "why": ""}
         )
         self.changed_at: float | None = None
         self.changes: dict[State, int] = dict.fromkeys(State, 0)
+
+    def replace(self, subjects: dict[str, _Subject]) -> None:
+        """Take other subjects than before."""
+        self.settled = self.settled and not subjects and not self.subjects
+        self.subjects = subjects
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether the same subjects are in the states that were published."""
+        if not self.settled:
+            return False
+        for subject in self.subjects.values():  # noqa: SIM110 - at every sample: no generator
+            if subject.state is not subject.published:
+                return False
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +119,10 @@ class Judge:
             property of the machine. The condition is ``unknown`` as long as it raises.
         measures: the judged quantities of all conditions, as of the last sample.
         judged: names of the conditions that were anything but unknown at some sample.
+        tick: the last sample's place on the timeline; there is none before the first.
     """
+
+    tick: Tick
 
     def __init__(self, conditions: Iterable[Condition[Any]], timeline: Timeline) -> None:
         self._tracks = [_Track(condition) for condition in conditions]
@@ -103,7 +134,7 @@ class Judge:
 
     def update(self, sample: Sample) -> list[Event]:
         """Judge one sample and return what changed by it, in the order of the catalogue."""
-        tick = self._timeline.place(sample)
+        tick = self.tick = self._timeline.place(sample)
         self.errors = []
         self.measures = {}
         self._note_failures(sample)
@@ -111,7 +142,7 @@ class Judge:
         for track in self._tracks:
             if tick.rebooted and not track.condition.survives_reboot:
                 track.condition = track.condition.fresh()
-                track.subjects = {}
+                track.replace({})
             self._judge(track, tick)
             self._publish(track, tick, events)
             if track.condition.measures:
@@ -124,14 +155,16 @@ class Judge:
             judgements = condition.judge(tick)
         except Exception as error:  # noqa: BLE001 - one rule's bug must not silence the others
             self.errors.append((condition.name, error))
-            track.subjects = {}
+            # what it remembers may be half updated: it starts anew rather than judge from that
+            track.condition = condition.fresh()
+            track.replace({})
             track.blank = Judgement(
-                State.UNKNOWN, "The rule failed: {error}", {"error": repr(error)}
+                State.UNKNOWN, UnknownReason.BROKEN, {"error": repr(error)}, remedy=""
             )
             return
         if condition.gb10_only and tick.is_gb10 is not True:
             name = tick.machine.gpu_name if tick.machine else None
-            track.subjects = {}
+            track.replace({})
             track.blank = (
                 Judgement(State.UNKNOWN, UnknownReason.FOREIGN, {"gpu": name})
                 if name
@@ -150,9 +183,10 @@ class Judge:
                 self._miss(subject, condition, tick)
             return
         if subjects.keys() != judgements.keys():
-            track.subjects = subjects = {
-                name: subjects.get(name) or _Subject() for name in judgements
-            }
+            subjects = {name: subjects.get(name) or _Subject() for name in judgements}
+            track.replace(subjects)
+        if not subjects:
+            track.blank = Judgement(State.UNKNOWN, UnknownReason.NOTHING, {"part": condition.part})
         for name, judgement in judgements.items():
             if judgement is None:
                 self._miss(subjects[name], condition, tick)
@@ -169,7 +203,12 @@ class Judge:
             )
             return
         lost = tick.now - subject.learnt_at
-        if subject.state is not State.UNKNOWN and lost > tick.stale_after(condition.part):
+        if lost <= tick.stale_after(condition.part):
+            return
+        if not self._is_lost(condition, tick) and lost <= UNREPORTED_SECONDS:
+            return
+        subject.last_loaded = None
+        if subject.state is not State.UNKNOWN:
             subject.judgement = Judgement(
                 State.UNKNOWN,
                 UnknownReason.LOST,
@@ -181,10 +220,18 @@ class Judge:
                 },
             )
             subject.state = State.UNKNOWN
-            subject.last_loaded = None
+            condition.measures = {}
+
+    def _is_lost(self, condition: Condition[Any], tick: Tick) -> bool:
+        """Whether the input was due: its source failed since, or its part came without it."""
+        return tick.cadences[condition.part].last == tick.now or any(
+            source in self._reasons for source in condition.sources
+        )
 
     def _note_failures(self, sample: Sample) -> None:
         """Keep the last reason of every source that has not answered since."""
+        for source in sample.pending:
+            self._reasons.setdefault(source, "no_answer_yet")
         for failure in sample.failed:
             self._reasons[failure.source] = failure.reason
         if self._reasons:
@@ -202,32 +249,43 @@ class Judge:
 
     def _publish(self, track: _Track, tick: Tick, events: list[Event]) -> None:
         """Work out the condition's state from its subjects and note what changed."""
+        if track.unchanged:
+            return
+        track.settled = True
         at = tick.sample.t
-        state = State.UNKNOWN
-        if track.subjects:
-            state = max(subject.state for subject in track.subjects.values())
+        subjects = track.subjects
+        state = max((subject.state for subject in subjects.values()), default=State.UNKNOWN)
         if state is not State.UNKNOWN:
             self.judged.add(track.condition.name)
-        worst = frozenset(
-            name for name, subject in track.subjects.items() if subject.state is state
-        )
+        worst = frozenset(name for name, subject in subjects.items() if subject.state is state)
+        if track.since is None:
+            track.since = at
+        told = None
         if state is not track.state:
-            name = min(worst, default="host")
-            events.append(self._event(track, tick, name, track.state, state))
-            track.state = state
+            told = min(worst, default="host")
+            before, track.state = track.state, state
             track.since = at
             track.changed_at = at
             track.changes[state] += 1
-        elif state >= State.INFO and not worst <= track.worst:
-            for name in sorted(worst - track.worst):
-                before = track.subjects[name].published
-                events.append(self._event(track, tick, name, before, state))
+            events.append(self._event(track, tick, told, before, state))
+        if state >= State.INFO:
+            for name in sorted(worst):
+                before = subjects[name].published
+                if before is not state and name != told:
+                    events.append(self._event(track, tick, name, before, state))
         track.worst = worst
-        for subject in track.subjects.values():
-            subject.published = subject.state
+        for subject in subjects.values():
+            if subject.since is None or subject.published is not subject.state:
+                subject.since = at
+                subject.published = subject.state
 
     def _event(self, track: _Track, tick: Tick, name: str, before: State, after: State) -> Event:
         finding = self._finding(track, name, tick.sample.t)
+        try:
+            sentence = finding.sentence
+        except Exception as error:  # noqa: BLE001 - a sentence that cannot be formatted hides no event
+            self.errors.append((track.condition.name, error))
+            sentence = finding.template
         return Event(
             at_seconds=tick.sample.t,
             elapsed_seconds=tick.now,
@@ -236,7 +294,7 @@ class Judge:
             subject=name,
             from_state=before,
             to_state=after,
-            sentence=finding.sentence,
+            sentence=sentence,
             remedy=finding.remedy,
         )
 
@@ -245,12 +303,13 @@ class Judge:
         subject = track.subjects.get(name)
         judgement = (subject.judgement if subject else None) or track.blank
         state = subject.state if subject else State.UNKNOWN
+        since = subject.since if subject else track.since
         remedy = judgement.remedy
         if remedy is None:
             remedy = track.condition.remedies.get(state, "")
         return Finding(
             at_seconds=at,
-            since_seconds=track.since,
+            since_seconds=at if since is None else since,
             gotcha=track.condition.gotcha,
             condition=track.condition.name,
             subject=name,
@@ -259,6 +318,10 @@ class Judge:
             values=judgement.values,
             remedy=remedy,
         )
+
+    def states(self) -> dict[str, State]:
+        """Return the state of every condition now, in the catalogue's order."""
+        return {track.condition.name: track.state for track in self._tracks}
 
     def standing(self, at_seconds: float) -> tuple[Standing, ...]:
         """Return how every condition stands, as records that do not change any more.
@@ -271,48 +334,43 @@ class Judge:
             findings = tuple(
                 self._finding(track, name, at_seconds) for name in sorted(track.subjects)
             )
-            worst = min(track.worst, default=None)
-            finding = next(
-                (one for one in findings if one.subject == worst),
-                None,
-            ) or self._finding(track, "host", at_seconds)
-            standings.append(Standing(finding, findings, track.changed_at, dict(track.changes)))
+            worst = self._finding(track, min(track.worst, default="host"), at_seconds)
+            if track.since is not None:
+                worst = replace(worst, since_seconds=track.since)
+            standings.append(Standing(worst, findings, track.changed_at, dict(track.changes)))
         return tuple(standings)
 
 
 def _learn(subject: _Subject, judgement: Judgement, now: float) -> None:
     """Take what a rule says of a subject, with the rule for idleness."""
     subject.learnt_at = now
+    last = subject.last_loaded
     if not judgement.idle:
         subject.state = judgement.state
         subject.judgement = judgement
-        subject.idle_since = None
         if judgement.state is not State.UNKNOWN:
             subject.last_loaded = judgement
             subject.judged_at = now
+            subject.idle_since = None
+        elif last is not None and last.state >= State.INFO:
+            # the rule took its word back: being idle does not give it again
+            subject.last_loaded = None
         return
-    last = subject.last_loaded
+    if subject.idle_since is None:
+        subject.idle_since = now
     if last is None:
         subject.state = State.UNKNOWN
         subject.judgement = Judgement(
             State.UNKNOWN, UnknownReason.NOT_LOADED + " " + judgement.template, judgement.values
         )
         return
-    if subject.idle_since is None:
-        subject.idle_since = now
+    values = {**last.values, "ago": spoken(now - subject.judged_at)}
     if last.state >= State.INFO and now - subject.idle_since > IDLE_HOLD_SECONDS:
-        subject.last_loaded = None
         subject.state = State.UNKNOWN
-        subject.judgement = Judgement(
-            State.UNKNOWN,
-            "Idle for {minutes:.0f} min since it was {state}: not known whether it still is.",
-            {"minutes": (now - subject.idle_since) / 60, "state": last.state.label},
-        )
+        values["state"] = last.state.label.capitalize()
+        subject.judgement = Judgement(State.UNKNOWN, UnknownReason.OUTDATED, values)
         return
     subject.state = last.state
     subject.judgement = Judgement(
-        last.state,
-        last.template + " Idle since: judged under load {ago:.0f} s ago.",
-        {**last.values, "ago": now - subject.judged_at},
-        last.remedy,
+        last.state, last.template + UnknownReason.IDLE, values, last.remedy
     )

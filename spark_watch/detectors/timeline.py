@@ -18,6 +18,12 @@ REFERENCE_POOL_BYTES: Final = 121.7 * GIB
 Source: MemTotal of GB10 machines, XuehaiPan/nvitop#208.
 """
 
+HOLE_INTERVALS: Final = 3.5
+"""Readings further apart than three intervals and a half (jitter) leave a hole between them."""
+
+WALL_STEP_SECONDS: Final = 1.0
+"""A wall clock that runs away by less than this was slewed or read late; it did not step."""
+
 STALE_SECONDS: Final = 30.0
 """A reading lost for longer than this (or three intervals) no longer speaks for its condition."""
 
@@ -26,12 +32,14 @@ PARTS: Final = (
     "memory",
     "pressure",
     "vm",
+    "rails",
     "free_blocks",
     "zones",
     "cpu",
     "processes",
     "kernel",
     "progress",
+    "boot_id",
 )
 """The parts of a sample that come each at their own pace."""
 
@@ -43,10 +51,11 @@ class Cadence:
         assumed_seconds: the interval to go by until three have been measured.
     """
 
-    __slots__ = ("_assumed", "_gaps", "_interval", "last")
+    __slots__ = ("_assumed", "_gap", "_gaps", "_interval", "last")
 
     def __init__(self, assumed_seconds: float) -> None:
         self._assumed = assumed_seconds
+        self._gap = 0.0
         self._gaps: deque[float] = deque(maxlen=9)
         self._interval: float | None = None
         self.last: float | None = None
@@ -54,9 +63,15 @@ class Cadence:
     def see(self, now: float) -> None:
         """Take note that the part came at ``now`` (seconds on the timeline)."""
         if self.last is not None and now > self.last:
-            self._gaps.append(now - self.last)
+            self._gap = now - self.last
+            self._gaps.append(self._gap)
             self._interval = None
         self.last = now
+
+    @property
+    def hole(self) -> bool:
+        """Whether nobody saw what happened between the newest reading and the one before it."""
+        return self._gap > HOLE_INTERVALS * self.interval_seconds
 
     @property
     def interval_seconds(self) -> float:
@@ -76,7 +91,8 @@ class Tick:
         sample: what was read.
         since_last_seconds: seconds since the sample before, 0.0 at the first one.
         rebooted: True at the first sample of another boot.
-        wall_step_seconds: how far the wall clock stepped against the monotonic one, else 0.0.
+        wall_step_seconds: how far the wall clock stepped (negative: back), 0.0 for less than
+            :data:`WALL_STEP_SECONDS`. Without a monotonic clock only a step back can be seen.
         suspended_seconds: how long the machine slept since the sample before.
         machine: what is known of the machine, ``None`` before anything is.
         own_recording: whether our own recorder (or the live loop) made the stream, so that a hole
@@ -120,6 +136,10 @@ class Tick:
         """Seconds between two readings of ``part``, measured (see :class:`Cadence`)."""
         return self.cadences[part].interval_seconds
 
+    def hole(self, part: str) -> bool:
+        """Whether the newest reading of ``part`` came after a hole (see :class:`Cadence`)."""
+        return self.cadences[part].hole
+
     def stale_after(self, part: str) -> float:
         """Seconds after which a lost reading of ``part`` speaks no more: max(30 s, 3 intervals)."""
         return max(STALE_SECONDS, 3 * self.interval(part))
@@ -139,6 +159,10 @@ class Timeline:
     leading clock goes back the timeline goes on by one interval: time never runs backwards for a
     rule, and the step stands in the tick.
 
+    The machine restarted where its boot id is another than the last one known. Without an id (an
+    exported trace has none) a monotonic clock that goes back says the same: within one boot it
+    never does.
+
     Args:
         interval_seconds: the recorder's interval, believed until it is measured.
         own_recording: see :class:`Tick`.
@@ -156,6 +180,7 @@ class Timeline:
         self._own = own_recording
         self._machine = machine
         self._last: Sample | None = None
+        self._boot_id: str | None = None
         self._now = 0.0
         self._cadences: dict[str, Cadence] = {}
         self._pool: int | None = machine.memory_total_bytes if machine else None
@@ -179,6 +204,8 @@ class Timeline:
             if getattr(sample, part) is not None:
                 cadences[part].see(now)
         self._last = sample
+        if sample.boot_id is not None or rebooted:
+            self._boot_id = sample.boot_id
         return Tick(
             now=now,
             sample=sample,
@@ -199,21 +226,26 @@ class Timeline:
         if before is None:
             return 0.0, 0.0, 0.0, False
         wall = sample.t - before.t
-        if (
-            sample.boot_id is not None
-            and before.boot_id is not None
-            and sample.boot_id != before.boot_id
-        ):
-            # the monotonic clock started anew; only the wall clock spans the two boots
-            return max(wall, self._cadences["sample"].interval_seconds), 0.0, 0.0, True
         step, slept = wall, 0.0
+        monotonic = None
         if sample.monotonic_seconds is not None and before.monotonic_seconds is not None:
-            step = sample.monotonic_seconds - before.monotonic_seconds
+            monotonic = step = sample.monotonic_seconds - before.monotonic_seconds
             if sample.boottime_seconds is not None and before.boottime_seconds is not None:
                 slept = max(0.0, sample.boottime_seconds - before.boottime_seconds - step)
+        pace = self._cadences["sample"]
+        if sample.boot_id is not None and self._boot_id is not None:
+            rebooted = sample.boot_id != self._boot_id
+        else:
+            rebooted = (
+                monotonic is not None and monotonic < 0.0 and monotonic < -pace.interval_seconds
+            )
+        if rebooted:
+            # the monotonic clock started anew; only the wall clock spans the two boots
+            return max(wall, pace.interval_seconds), 0.0, 0.0, True
         if step <= 0.0:
-            return self._cadences["sample"].interval_seconds, wall, 0.0, False
-        return step, wall - step - slept, slept, False
+            return pace.interval_seconds, min(wall, 0.0), 0.0, False
+        wall_step = wall - step - slept
+        return step, wall_step if abs(wall_step) >= WALL_STEP_SECONDS else 0.0, slept, False
 
     def _note_machine(self, sample: Sample) -> None:
         if sample.machine is not None:

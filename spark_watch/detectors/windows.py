@@ -16,7 +16,8 @@ FULL_SHARE: Final = 0.95
 class Recent:
     """The readings of the last seconds, each kept as it came.
 
-    For short windows. ``capacity`` bounds it: at a faster rate than it was made for, the oldest go.
+    For short windows. ``capacity`` bounds it: at a faster rate than it was made for, the oldest go,
+    and a window that cannot reach back far enough is never full.
 
     Args:
         seconds: how far back the window reaches, inclusive.
@@ -79,9 +80,56 @@ class Recent:
         values = sorted(value for _, value in self._points)
         return values[len(values) // 2] if values else None
 
+    def level_at(self, moment: float) -> float:
+        """The value at ``moment`` on the straight lines between the readings.
+
+        Before the oldest reading it is the oldest one's, after the newest the newest one's. There
+        must be at least one reading. With it a change over two seconds is the same number at every
+        interval: of a longer interval it is the two seconds' share.
+        """
+        after: tuple[float, float] | None = None
+        for point in reversed(self._points):
+            if point[0] <= moment:
+                if after is None or after[0] <= point[0]:
+                    return point[1]
+                share = (moment - point[0]) / (after[0] - point[0])
+                return point[1] + share * (after[1] - point[1])
+            after = point
+        return self._points[0][1]
+
     def clear(self) -> None:
         """Forget every reading."""
         self._points.clear()
+
+
+class Growth:
+    """How fast a cumulative counter grows, measured over the last seconds.
+
+    A counter that went back was reset: the readings before count no more, and the rate is not
+    known until there is a second one.
+
+    Args:
+        seconds: the stretch to measure over; two readings further apart are measured over theirs.
+    """
+
+    __slots__ = ("_recent", "seconds")
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._recent = Recent(seconds)
+
+    def update(self, now: float, total: float) -> float | None:
+        """Take a reading and return the growth a second, ``None`` where it is not known yet."""
+        recent = self._recent
+        gap = 0.0
+        if len(recent):
+            last_at, last = recent[-1]
+            gap = now - last_at
+            if total < last:
+                recent.clear()
+        recent.add(now, total, gap)
+        begin, first = recent[0]
+        return (total - first) / (now - begin) if now > begin else None
 
 
 class Bucket:
@@ -136,14 +184,14 @@ class Buckets:
         self._newest = now
         if self._first is None:
             self._first = now
-        start = now - now % self.bucket_seconds
+        start = now // self.bucket_seconds * self.bucket_seconds
         buckets = self._buckets
         if buckets and buckets[-1].start == start:
             buckets[-1].add(value)
             return False
         buckets.append(Bucket(start, value))
         edge = now - self.seconds - self.bucket_seconds
-        while buckets[0].start < edge:
+        while buckets[0].start <= edge:
             buckets.popleft()
         return True
 

@@ -1,4 +1,4 @@
-"""Timelines of ``gpu_hot``: a hot die is said after a minute, and a lost reading never clears it."""
+"""Timelines of ``gpu_hot``: a hot die is said after a minute, a lost reading never clears it."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from itertools import cycle
 from typing import Final
 
 from spark_watch.errors import UsageError
-from spark_watch.model import Sample
+from spark_watch.model import Machine, Sample
 from spark_watch.sources.simulated.machine import Spark
 from spark_watch.sources.simulated.scenario import Scenario
 from spark_watch.sources.simulated.scenarios import SCENARIOS
@@ -17,6 +17,7 @@ MAX_INTERVAL_SECONDS: Final = 60.0
 START_SECONDS: Final = 1_764_460_800.0
 """2025-11-30 00:00 UTC: where a scenario begins unless told otherwise."""
 
+MAX_SPEED: Final = 60.0
 CLOSEUP_SPEED: Final = 2.0
 BETWEEN_SECONDS: Final = 90.0
 """Idle time between two scenarios of a demonstration."""
@@ -59,11 +60,7 @@ class SimulatedSource:
         interval_seconds: float = 1.0,
         start: float | None = None,
     ) -> None:
-        if not MIN_INTERVAL_SECONDS <= interval_seconds <= MAX_INTERVAL_SECONDS:
-            raise UsageError(
-                f"interval_seconds is {interval_seconds:g}: choose from "
-                f"{MIN_INTERVAL_SECONDS:g} to {MAX_INTERVAL_SECONDS:g}"
-            )
+        check_interval(interval_seconds)
         self.scenario = scenario_named(scenario) if isinstance(scenario, str) else scenario
         self.interval_seconds = interval_seconds
         self._seed = seed
@@ -71,6 +68,11 @@ class SimulatedSource:
         self._live: Spark | None = None
         self._first_now = 0.0
         self._skipped = 0.0
+
+    @property
+    def machine(self) -> Machine:
+        """What the box says of itself at the scenario's beginning."""
+        return self._new_spark(START_SECONDS).machine
 
     def samples(self) -> Iterator[Sample]:
         """Every sample of the whole scenario, from a fresh box, on the scenario's own clock.
@@ -95,13 +97,9 @@ class SimulatedSource:
             self._first_now = now
         spark = self._live
         spark.advance_to(max(spark.elapsed, now - self._first_now + self._skipped))
-        return self._first_readable(spark)
-
-    def _first_readable(self, spark: Spark) -> Sample:
-        while (sample := spark.sample()) is None:
-            gap = spark.silent_until - spark.elapsed
-            spark.advance_to(spark.silent_until)
-            self._skipped += gap
+        before = spark.elapsed
+        sample = _first_readable(spark)
+        self._skipped += spark.elapsed - before
         return sample
 
     def _new_spark(self, start: float) -> Spark:
@@ -111,28 +109,39 @@ class SimulatedSource:
 
 
 class DemoSource:
-    """Every scenario in turn on one box, on fast time, for ever.
+    """Every scenario in turn on one box, for ever.
 
     Between two scenarios the box is put in order and left alone for ninety seconds of its time.
-    Where a scenario has a closeup, time slows down to twice the real pace, so that a collapse of
-    eleven seconds can be watched.
 
     Args:
         seed: decides every random number.
-        speed: seconds of the box in one real second, 1 to 60; at 30 a round takes six minutes.
+        speed: seconds of the box in one real second of :meth:`read`, 1 to 60; at 30 a round takes
+            six minutes.
+        interval_seconds: 0.25 to 60; used by :meth:`samples` alone.
+        start: unix seconds of the beginning. Left out, :meth:`read` begins at its first ``now`` and
+            :meth:`samples` at a fixed moment.
 
     Raises:
-        UsageError: the speed is out of range.
+        UsageError: the speed or the interval is out of range.
     """
 
     name = "simulated"
-    max_speed: Final = 60.0
 
-    def __init__(self, *, seed: int = 0, speed: float = 30.0) -> None:
-        if not 1.0 <= speed <= self.max_speed:
-            raise UsageError(f"speed is {speed:g}: choose from 1 to {self.max_speed:g}")
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        speed: float = 30.0,
+        interval_seconds: float = 1.0,
+        start: float | None = None,
+    ) -> None:
+        if not 1.0 <= speed <= MAX_SPEED:
+            raise UsageError(f"speed is {speed:g}: choose from 1 to {MAX_SPEED:g}")
+        check_interval(interval_seconds)
+        self.interval_seconds = interval_seconds
         self._seed = seed
         self._speed = speed
+        self._start = start
         self._order = cycle(SCENARIOS.values())
         self._spark: Spark | None = None
         self._last_now = 0.0
@@ -140,50 +149,84 @@ class DemoSource:
         self.scenario = next(self._order)
         """The scenario on stage now."""
 
+    @property
+    def machine(self) -> Machine:
+        """What the box would say of itself."""
+        return Spark(self._seed, START_SECONDS).machine
+
+    def samples(self) -> Iterator[Sample]:
+        """A sample every ``interval_seconds`` of the box's time, without an end."""
+        spark = self._open(START_SECONDS if self._start is None else self._start)
+        while True:
+            yield _first_readable(spark)
+            self._run(spark, self.interval_seconds, speed=1.0)
+
     def read(self, now: float) -> Sample:
         """The box after the time since the last call, at the demonstration's pace.
 
-        ``t`` begins at the first ``now`` and runs ahead of it; it never goes back.
+        Where a scenario has a closeup, time slows down to twice the real pace, so that a collapse
+        of eleven seconds can be watched. ``t`` begins at the first ``now``, runs ahead of it and
+        never goes back.
         """
         if self._spark is None:
-            self._spark = Spark(self._seed, now)
-            self._last_now = self._begun = now
-            self._begun = 0.0
-            self._spark.play(self.scenario.script)
-        spark = self._spark
-        self._run(spark, max(0.0, now - self._last_now))
+            self._spark = self._open(now if self._start is None else self._start)
+            self._last_now = now
+        self._run(self._spark, max(0.0, now - self._last_now), speed=self._speed)
         self._last_now = max(now, self._last_now)
-        while (sample := spark.sample()) is None:
-            spark.advance_to(spark.silent_until)
-        return sample
+        return _first_readable(self._spark)
 
-    def _run(self, spark: Spark, real_seconds: float) -> None:
-        """Spend that much real time, piece by piece, each at the pace of its stretch."""
-        left = real_seconds
+    def _open(self, start: float) -> Spark:
+        spark = Spark(self._seed, start)
+        spark.play(self.scenario.script)
+        return spark
+
+    def _run(self, spark: Spark, seconds: float, *, speed: float) -> None:
+        """Spend that many seconds, piece by piece, each at the pace of its stretch."""
+        left = seconds
         while left > 0.0:
             position = spark.elapsed - self._begun
             if position >= self.scenario.seconds + BETWEEN_SECONDS:
                 self._next_scenario(spark)
                 continue
-            pace, until = self._stretch(position)
+            pace, until = self._stretch(position, speed)
             step = min(left, (until - position) / pace)
             spark.advance_to(self._begun + min(until, position + step * pace))
             if position < self.scenario.seconds <= spark.elapsed - self._begun:
                 spark.clear()
             left -= step
 
-    def _stretch(self, position: float) -> tuple[float, float]:
+    def _stretch(self, position: float, speed: float) -> tuple[float, float]:
         """The pace at ``position`` in the scenario, and the position where it next changes."""
         end = self.scenario.seconds
         stop = end if position < end else end + BETWEEN_SECONDS
         for start, close in self.scenario.closeups:
             if position < start:
-                return self._speed, min(start, stop)
+                return speed, min(start, stop)
             if position < close:
-                return min(self._speed, CLOSEUP_SPEED), min(close, stop)
-        return self._speed, stop
+                return min(speed, CLOSEUP_SPEED), min(close, stop)
+        return speed, stop
 
     def _next_scenario(self, spark: Spark) -> None:
         self.scenario = next(self._order)
         self._begun = spark.elapsed
         spark.play(self.scenario.script)
+
+
+def check_interval(interval_seconds: float) -> None:
+    """Refuse an interval at which the windows of the conditions make no sense.
+
+    Raises:
+        UsageError: it is not within 0.25 to 60 seconds.
+    """
+    if not MIN_INTERVAL_SECONDS <= interval_seconds <= MAX_INTERVAL_SECONDS:
+        raise UsageError(
+            f"interval_seconds is {interval_seconds:g}: choose from "
+            f"{MIN_INTERVAL_SECONDS:g} to {MAX_INTERVAL_SECONDS:g}"
+        )
+
+
+def _first_readable(spark: Spark) -> Sample:
+    """The sample of now, or of the first moment at which there is somebody to read again."""
+    while (sample := spark.sample()) is None:
+        spark.advance_to(spark.silent_until)
+    return sample

@@ -1,6 +1,6 @@
 """The sources around the simulated box: naming, pacing, gaps, and the demonstration."""
 
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import pytest
 
@@ -130,3 +130,24 @@ def test_a_speed_out_of_range_is_refused(speed: float) -> None:
     """Only 1 to 60 times keep every detector's windows meaningful."""
     with pytest.raises(UsageError, match="1 to 60"):
         DemoSource(speed=speed)
+
+
+def test_the_demonstration_as_a_stream_is_even_and_complete() -> None:
+    """A sample every two seconds of the box's time but for the outage; round and round."""
+    source = DemoSource(seed=1, interval_seconds=2.0, start=50.0)
+    names, times = [], []
+    for sample in islice(source.samples(), 5_000):
+        names.append(source.scenario.name)
+        times.append(sample.t)
+    assert list(dict.fromkeys(names)) == list(SCENARIOS)
+    assert times[0] == 50.0
+    steps = {round(after - before, 2) for before, after in pairwise(times)}
+    assert max(steps) > 100.0
+    assert steps - {max(steps)} == {2.0}
+
+
+def test_both_sources_know_their_machine() -> None:
+    """The header of a trace can be written before the first sample is there."""
+    for machine in (DemoSource().machine, SimulatedSource("idle").machine):
+        assert machine.is_gb10
+        assert machine.memory_total_bytes == 127_600_748 * 1024

@@ -30,8 +30,8 @@ class _Core(NamedTuple):
 class CpuSource:
     """Reads core times through psutil, the load average, and the clocks of cpufreq.
 
-    ``psutil`` has one root for the whole process, ``psutil.PROCFS_PATH``. It is ``proc_root`` for as
-    long as a reading takes and then what it was: nothing else here reads through psutil.
+    ``psutil`` has one root for the whole process, ``psutil.PROCFS_PATH``. It is ``proc_root`` while
+    a reading takes and then what it was before: nothing else here reads through psutil.
 
     Source: https://docs.kernel.org/filesystems/proc.html (``stat``, ``loadavg``),
     https://docs.kernel.org/admin-guide/pm/cpufreq.html (``scaling_cur_freq``)

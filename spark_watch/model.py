@@ -84,12 +84,18 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuIdentity:
-    """What names one GPU on the page; never written to a trace (``uuid`` identifies the owner)."""
+    """What names one GPU on the page; never written to a trace (``uuid`` identifies the owner).
+
+    ``max_sm_hertz`` is what NVML calls the maximum; a GB10 never holds its 3003 MHz, so it is no
+    denominator. ``compute_capability`` is (major, minor).
+    """
 
     index: int
     name: str | None = None
     uuid: str | None = None
     driver_version: str | None = None
+    max_sm_hertz: float | None = None
+    compute_capability: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,20 @@ from __future__ import annotations
 from typing import Any, Final
 
 from spark_watch.detectors.condition import Condition
+from spark_watch.detectors.g3_driver.driver_stalled import DriverStalled
+from spark_watch.detectors.g3_driver.telemetry_gap import TelemetryGap
+from spark_watch.detectors.g3_memory.memory_collapse import MemoryCollapse
 from spark_watch.detectors.g4_power.gpu_hot import GpuHot
+from spark_watch.detectors.g6_contention.pool_overcommitted import PoolOvercommitted
 from spark_watch.settings.conditions import ConditionSettings
 
-CATALOGUE: Final[tuple[type[Condition[Any]], ...]] = (GpuHot,)
+CATALOGUE: Final[tuple[type[Condition[Any]], ...]] = (
+    MemoryCollapse,
+    DriverStalled,
+    TelemetryGap,
+    GpuHot,
+    PoolOvercommitted,
+)
 """The classes, by gotcha and then by how soon each must be seen."""
 
 

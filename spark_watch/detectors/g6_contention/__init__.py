@@ -1,0 +1,1 @@
+"""G6: several processes on the one pool."""

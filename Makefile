@@ -50,9 +50,11 @@ clean: ## Remove everything that the targets above have made
 	rm -rf .venv .cache build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Real Prometheus, promtool and Alertmanager for the tests, unpacked under .cache and never installed.
+# Real Prometheus and Alertmanager, and a small system with a real systemd: all of it under .cache,
+# nothing installed, nothing started.
 servers:
 	@tests/tools/fetch_servers.sh .cache/servers
+	@tests/tools/make_box.sh .cache/box
 
 python:
 	@command -v $(PYTHON) >/dev/null || { echo "spark-watch: there is no $(PYTHON) here: apt install python3 python3-venv" >&2; exit 1; }

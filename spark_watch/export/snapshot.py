@@ -14,7 +14,7 @@ from spark_watch.detectors.condition import Measures
 from spark_watch.detectors.judge import Standing
 from spark_watch.detectors.timeline import PARTS
 from spark_watch.detectors.windows import Recent
-from spark_watch.model import GpuIdentity, Machine, Sample
+from spark_watch.model import Gpu, GpuIdentity, Machine, Sample
 from spark_watch.sources.reading import SourceHealth
 
 WATER_MARK_SECONDS: Final = 60.0
@@ -105,7 +105,7 @@ class Latest:
             if value is not None:
                 if part in self._seen:
                     self._gaps[part] = now - self._seen[part]
-                self._parts[part] = value
+                self._parts[part] = self._kept(value) if part == "gpus" else value
                 self._seen[part] = now
         memory = sample.memory
         if memory is not None and memory.available_bytes is not None:
@@ -119,6 +119,23 @@ class Latest:
             if gpu.sm_hertz is not None:
                 self._mark("gpu_sm_clock_hertz", index, now, gpu.sm_hertz)
 
+    def _kept(self, gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
+        """Return the GPUs with the counters that come more seldom, as they were last read."""
+        before = self._parts.get("gpus")
+        if not isinstance(before, tuple):
+            return gpus
+        known: dict[int, Gpu] = {gpu.index: gpu for gpu in before}
+        return tuple(
+            replace(
+                gpu,
+                event_seconds=gpu.event_seconds or known[gpu.index].event_seconds,
+                energy_joules=gpu.energy_joules or known[gpu.index].energy_joules,
+            )
+            if gpu.index in known and (gpu.event_seconds is None or gpu.energy_joules is None)
+            else gpu
+            for gpu in gpus
+        )
+
     def _mark(self, name: str, index: str, now: float, value: float) -> None:
         window = self._marks.get((name, index))
         if window is None:
@@ -129,7 +146,7 @@ class Latest:
         """Return ``sample`` with the parts it lacks filled in from before, stale ones left out."""
         fill = {}
         for part, seen in self._seen.items():
-            if getattr(sample, part) is None:
+            if getattr(sample, part) is None or part == "gpus":
                 limit = max(self._slow, STALE_READINGS * self._gaps.get(part, 0.0))
                 if now - seen <= limit:
                     fill[part] = self._parts[part]

@@ -74,6 +74,10 @@ class Settings(BaseSettings):
     )
     conditions: ConditionSettings = ConditionSettings()
 
+    def conditions_in_force(self) -> ConditionSettings:
+        """Return the conditions' settings, those included that stand at the root of the tree."""
+        return self.conditions
+
     @field_validator("listen")
     @classmethod
     def _listen(cls, value: str) -> str:

@@ -1,0 +1,112 @@
+"""What each path answers: pure functions of the page, so that a test needs no socket."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from spark_watch.export.page import Page
+from spark_watch.model import Finding
+
+TEXT: Final = "text/plain; charset=utf-8"
+JSON: Final = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A response: status, content type, body."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+
+def metrics(page: Page, headers: Mapping[str, str]) -> Answer:
+    """Return the Prometheus page in the form that was asked for."""
+    body, content_type = page.metrics(headers.get("accept", ""))
+    return Answer(200, content_type, body)
+
+
+def conditions(page: Page, headers: Mapping[str, str]) -> Answer:
+    """Return how every condition stands, as JSON; 503 before the first sample."""
+    del headers
+    snapshot = page.snapshot
+    if snapshot is None:
+        return Answer(503, TEXT, b"no sample yet\n")
+    body = {
+        "at": round(snapshot.at_seconds, 3),
+        "conditions": [
+            {
+                **finding_as_json(standing.finding),
+                "subjects": [
+                    {"subject": one.subject, "state": one.state.label, "sentence": one.sentence}
+                    for one in standing.subjects
+                ],
+            }
+            for standing in snapshot.standings
+        ],
+    }
+    return Answer(200, JSON, json.dumps(body, ensure_ascii=False).encode() + b"\n")
+
+
+def finding_as_json(finding: Finding) -> dict[str, object]:
+    """Return a finding in its published form."""
+    return {
+        "gotcha": finding.gotcha,
+        "condition": finding.condition,
+        "state": finding.state.label,
+        "subject": finding.subject,
+        "since": round(finding.since_seconds, 3),
+        "sentence": finding.sentence,
+        "remedy": finding.remedy,
+    }
+
+
+def healthz(page: Page, headers: Mapping[str, str]) -> Answer:
+    """Return 200 while the loop ticks, else 503."""
+    del headers
+    if page.alive(time.monotonic()):
+        return Answer(200, TEXT, b"ok\n")
+    return Answer(503, TEXT, b"the loop does not tick\n")
+
+
+def readyz(page: Page, headers: Mapping[str, str]) -> Answer:
+    """Return 200 from the first host sample on; NVML is not needed for it."""
+    del headers
+    snapshot = page.snapshot
+    if snapshot is not None and snapshot.ready:
+        return Answer(200, TEXT, b"ok\n")
+    return Answer(503, TEXT, b"no sample yet\n")
+
+
+def index(page: Page, headers: Mapping[str, str]) -> Answer:
+    """Return a line for each condition, worst first, for a person with curl or a browser."""
+    del headers
+    snapshot = page.snapshot
+    lines = ["spark-watch", ""]
+    if snapshot is None:
+        lines.append("no sample yet")
+    else:
+        findings = [standing.finding for standing in snapshot.standings]
+        findings.sort(key=lambda finding: -finding.state)
+        for finding in findings:
+            lines.append(
+                f"{finding.gotcha} {finding.condition} {finding.state.name}: {finding.sentence}"
+            )
+            if finding.remedy:
+                lines.append(f"    {finding.remedy}")
+    lines += ["", f"also here: {', '.join(path for path in VIEWS if path != '/')}"]
+    return Answer(200, TEXT, ("\n".join(lines) + "\n").encode())
+
+
+VIEWS: Final[Mapping[str, Callable[[Page, Mapping[str, str]], Answer]]] = {
+    "/": index,
+    "/metrics": metrics,
+    "/api/v1/conditions": conditions,
+    "/healthz": healthz,
+    "/readyz": readyz,
+}
+"""Every path there is."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from spark_watch.detectors.condition import (
+    IDLE_HOLD_SECONDS,
     Condition,
     Judgement,
     Measures,
@@ -20,9 +21,6 @@ from spark_watch.detectors.condition import (
 )
 from spark_watch.detectors.timeline import Tick, Timeline
 from spark_watch.model import SOURCE_PARTS, Event, Finding, Sample, State
-
-IDLE_HOLD_SECONDS: Final = 600.0
-"""A raised verdict of a rule that needs load turns unknown after ten idle minutes."""
 
 UNREPORTED_SECONDS: Final = 600.0
 """A part that stays away although no source failed was not due; after this long nobody knows."""

@@ -75,8 +75,17 @@ class Settings(BaseSettings):
     conditions: ConditionSettings = ConditionSettings()
 
     def conditions_in_force(self) -> ConditionSettings:
-        """Return the conditions' settings, those included that stand at the root of the tree."""
-        return self.conditions
+        """Return the conditions' settings, the clock lock at those that do not set their own."""
+        if self.gpu_clock_limit_hertz is None:
+            return self.conditions
+        locked = {}
+        for name in ConditionSettings.model_fields:
+            settings = getattr(self.conditions, name)
+            if getattr(settings, "gpu_clock_limit_hertz", self) is None:
+                locked[name] = settings.model_copy(
+                    update={"gpu_clock_limit_hertz": self.gpu_clock_limit_hertz}
+                )
+        return self.conditions.model_copy(update=locked)
 
     @field_validator("listen")
     @classmethod
@@ -138,10 +147,11 @@ def split_address(value: str) -> tuple[str, int]:
     """
     host, colon, port = value.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > MAXIMUM_PORT:
+    number = int(port) if port.isascii() and port.isdigit() else MAXIMUM_PORT + 1
+    if not colon or not host or number > MAXIMUM_PORT:
         message = f"{value!r} is not HOST:PORT with a port from 0 to 65535"
         raise ValueError(message)
-    return host, int(port)
+    return host, number
 
 
 def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:

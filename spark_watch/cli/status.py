@@ -1,0 +1,73 @@
+"""``spark-watch status``: ask a running daemon."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import urllib.error
+import urllib.request
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from spark_watch.cli.common import VERDICT_CODES, say, settings_arguments, settings_of, verdict_line
+from spark_watch.errors import InputError, OutputError, UsageError
+from spark_watch.model import State
+
+HELP = "print what a running daemon says, a line per condition"
+EXAMPLE = "spark-watch status http://127.0.0.1:9810"
+
+LIMIT_BYTES: Final = 4 * 1024 * 1024
+WAIT_SECONDS: Final = 5.0
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.add_argument(
+        "url", nargs="?", help="the daemon's address (default: that of the settings)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the daemon's JSON as it came")
+    settings_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print a line for each condition; the exit code is that of the worst state."""
+    url = options.url or f"http://{settings_of(options).listen}"
+    text = fetch(url.rstrip("/") + "/api/v1/conditions")
+    if options.json:
+        say(text.strip())
+    try:
+        rows: list[dict[str, Any]] = json.loads(text)["conditions"]
+        states = []
+        for row in rows:
+            state = State[row["state"].upper()]
+            states.append(state)
+            if not options.json:
+                say(verdict_line(row["gotcha"], row["condition"], state, row["sentence"]))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{url}: the answer is not spark-watch's") from error
+    return VERDICT_CODES[worst(states)]
+
+
+def worst(states: list[State]) -> State:
+    """Return the state a verdict command ends with: unknown only where nothing could be judged."""
+    return max((state for state in states if state is not State.UNKNOWN), default=State.UNKNOWN)
+
+
+def fetch(url: str) -> str:
+    """Get a page of a daemon.
+
+    Raises:
+        UsageError: it is no HTTP address.
+        OutputError: nobody answered, or not with 200.
+    """
+    if urlsplit(url).scheme not in {"http", "https"}:
+        raise UsageError(f"{url}: not an http:// or https:// address")
+    try:
+        with urllib.request.urlopen(url, timeout=WAIT_SECONDS) as answer:  # noqa: S310 - checked
+            data: bytes = answer.read(LIMIT_BYTES)
+    except urllib.error.HTTPError as error:
+        raise OutputError(f"{url}: {error.code} {error.reason}") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise OutputError(f"{url}: {reason}") from error
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,259 @@
+"""From settings and a source's name to a running daemon."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from spark_watch.blackbox.trace import TraceHeader
+from spark_watch.cli.common import note
+from spark_watch.daemon import log as logs
+from spark_watch.daemon.loop import Daemon, Sink
+from spark_watch.daemon.notify import Notifier
+from spark_watch.daemon.replay import OWN_RECORDER, judge_for
+from spark_watch.detectors.g3_memory.danger import DangerMode
+from spark_watch.detectors.judge import Judge
+from spark_watch.errors import ConfigurationError, InputError, UsageError
+from spark_watch.export.page import Page
+from spark_watch.export.server import Server
+from spark_watch.export.snapshot import Snapshot
+from spark_watch.model import Machine, Sample
+from spark_watch.settings.tree import Settings, load, split_address
+from spark_watch.sources.feed import Feed, Played
+
+DEMO_SPEED: Final = 30.0
+DEMO_INTERVAL_SECONDS: Final = 0.25
+"""Real seconds between two samples of the demonstration: its slow stretches are watched closely."""
+
+FIXED_AT_START: Final = ("listen", "interval_seconds", "proc_root", "sys_root", "kmsg_path")
+"""Settings that a reload cannot change: the sources and the port stand once the loop runs."""
+
+
+def feed_for(settings: Settings, source: str, speed: float | None) -> tuple[Feed, TraceHeader]:
+    """Return what a source's name stands for, and the header its recording would have.
+
+    Raises:
+        UsageError: no such source, or a speed that makes no sense for it.
+        InputError: the recording cannot be read.
+    """
+    kind, _, name = source.partition(":")
+    if speed is not None and not 0.01 <= speed <= 1000.0:  # noqa: PLR2004 - said in the message
+        raise UsageError(f"--speed {speed:g}: must be 0.01 to 1000")
+    if kind == "live" and not name:
+        if speed is not None:
+            raise UsageError("--speed is for simulations and recordings; live time has its own")
+        return _live(settings)
+    if kind == "simulate" and name:
+        return _simulated(name, settings, speed)
+    if kind == "replay" and name:
+        return _recorded(Path(name), speed or 1.0)
+    raise UsageError(f"--source {source}: must be live, simulate:NAME or replay:FILE")
+
+
+def _live(settings: Settings) -> tuple[Feed, TraceHeader]:
+    from spark_watch.sources.live import LiveFeed, memory_total  # noqa: PLC0415 - loads NVML
+    from spark_watch.sources.nvml import NvmlSource  # noqa: PLC0415 - see above
+
+    total = memory_total(settings.proc_root)
+    feed = LiveFeed(
+        interval_seconds=settings.interval_seconds,
+        proc_root=settings.proc_root,
+        sys_root=settings.sys_root,
+        kmsg_path=settings.kmsg_path,
+        nvml=NvmlSource(period_seconds=settings.interval_seconds, memory_total_bytes=total),
+    )
+    return feed, TraceHeader(
+        interval_seconds=settings.interval_seconds,
+        machine=Machine(memory_total_bytes=total),
+        origin="recorded by spark-watch",
+        recorder=OWN_RECORDER,
+    )
+
+
+def _simulated(name: str, settings: Settings, speed: float | None) -> tuple[Feed, TraceHeader]:
+    from spark_watch.sources.simulated import (  # noqa: PLC0415 - not loaded by the daemon
+        DemoSource,
+        SimulatedSource,
+    )
+
+    samples: Iterator[Sample]
+    if name == "demo":
+        demo = DemoSource(speed=speed or DEMO_SPEED)
+        samples = _by_the_clock(demo.read)
+        interval, pace, real = DEMO_INTERVAL_SECONDS, 1.0, 1.0
+    else:
+        interval = real = settings.interval_seconds
+        simulated = SimulatedSource(name, interval_seconds=interval)
+        samples = _by_the_grid(simulated.read, interval)
+        pace = speed or 1.0
+    feed = Played(
+        samples,
+        origin=f"simulate:{name}",
+        interval_seconds=interval,
+        speed=pace,
+        own_recording=True,
+    )
+    return feed, TraceHeader(
+        interval_seconds=real, origin=f"simulated: {name}", recorder=OWN_RECORDER
+    )
+
+
+def _recorded(path: Path, speed: float) -> tuple[Feed, TraceHeader]:
+    from spark_watch.sources.recorded import open_recording  # noqa: PLC0415 - not for the daemon
+
+    recording = open_recording(path)
+    for line in recording.notes:
+        note(f"{path}: {line}")
+    header = recording.header
+    feed = Played(
+        iter(recording),
+        origin=f"replay:{path.name}",
+        interval_seconds=header.interval_seconds,
+        speed=speed,
+        own_recording=header.recorder == OWN_RECORDER,
+        machine=header.machine,
+    )
+    return feed, header
+
+
+def _by_the_clock(read: Callable[[float], Sample]) -> Iterator[Sample]:
+    while True:
+        yield read(time.time())
+
+
+def _by_the_grid(read: Callable[[float], Sample], step: float) -> Iterator[Sample]:
+    now = time.time()
+    while True:
+        yield read(now)
+        now += step
+
+
+def daemon_for(
+    settings: Settings,
+    source: str,
+    *,
+    environment: Mapping[str, str],
+    speed: float | None = None,
+    publish: Callable[[Snapshot], None] | None = None,
+    sink_for: Callable[[TraceHeader], Sink] | None = None,
+    reload: Callable[[], Judge | None] | None = None,
+    max_ticks: int | None = None,
+    log: Any = None,
+) -> Daemon:
+    """Return a daemon that is ready to run.
+
+    Raises:
+        UsageError, InputError: see :func:`feed_for`.
+    """
+    feed, header = feed_for(settings, source, speed)
+    return Daemon(
+        feed=feed,
+        judge=judge_for(header, settings.conditions_in_force()),
+        danger=DangerMode(settings.conditions.memory_collapse),
+        publish=publish if publish is not None else _unseen,
+        log=log if log is not None else _Silent(),
+        notifier=Notifier(environment),
+        sinks=[sink_for(header)] if sink_for is not None else [],
+        reload=reload,
+        max_ticks=max_ticks,
+    )
+
+
+def _unseen(snapshot: Snapshot) -> None:
+    """Take a snapshot that nobody looks at."""
+
+
+class _Silent:
+    """A log for commands whose output is their answer."""
+
+    def _drop(self, event: str, **values: object) -> None:
+        """Say nothing."""
+
+    debug = info = warning = error = _drop
+
+
+def serve(
+    settings: Settings, options: argparse.Namespace, *, environment: Mapping[str, str]
+) -> None:
+    """Run the daemon with its page until a signal ends it.
+
+    Raises:
+        OutputError: the port is in use, or may not be bound.
+        UsageError, InputError: see :func:`feed_for`.
+    """
+    logger, lines = logs.configure()
+    page = Page()
+    host, port = split_address(settings.listen)
+    server = Server(page, host=host, port=port)
+    current = settings
+    try:
+
+        def reload() -> Judge | None:
+            nonlocal current
+            try:
+                new = load(options.config, environment, {"listen": options.listen})
+            except ConfigurationError as error:
+                logger.warning("reload_refused", error=str(error))
+                return None
+            for name in FIXED_AT_START:
+                if getattr(new, name) != getattr(current, name):
+                    logger.warning("reload_needs_restart", setting=name)
+            same = new.conditions_in_force() == current.conditions_in_force()
+            current = new
+            logger.info("reloaded", conditions_changed=not same)
+            if same:
+                return daemon.judge
+            return judge_for(header_of(daemon), new.conditions_in_force())
+
+        daemon = daemon_for(
+            settings,
+            options.source,
+            environment=environment,
+            speed=options.speed,
+            publish=page.publish,
+            reload=reload,
+            log=logger,
+        )
+        server.start()
+        logger.info("listening", url=server.url)
+        daemon.run()
+    finally:
+        server.close()
+        lines.close()
+
+
+def header_of(daemon: Daemon) -> TraceHeader:
+    """Return the header of a daemon's stream as it stands now."""
+    return TraceHeader(
+        interval_seconds=daemon.feed.interval_seconds,
+        machine=daemon.feed.machine or Machine(),
+        recorder=OWN_RECORDER if daemon.feed.own_recording else None,
+    )
+
+
+def look(
+    settings: Settings, source: str, seconds: float, *, environment: Mapping[str, str]
+) -> Snapshot:
+    """Watch for a few seconds and return the last picture.
+
+    Raises:
+        UsageError: the time makes no sense, or see :func:`feed_for`.
+        InputError: the source had no sample at all.
+    """
+    if not 0.5 <= seconds <= 3600.0:  # noqa: PLR2004 - said in the message
+        raise UsageError(f"--seconds {seconds:g}: must be 0.5 to 3600")
+    seen: list[Snapshot] = []
+    daemon = daemon_for(
+        settings,
+        source,
+        environment={name: value for name, value in environment.items() if name != "NOTIFY_SOCKET"},
+        publish=lambda snapshot: seen.__setitem__(slice(None), [snapshot]),
+        max_ticks=max(1, round(seconds / settings.interval_seconds)) + 1,
+    )
+    daemon.run()
+    if not seen:
+        raise InputError(f"{source}: no sample in it")
+    return seen[-1]

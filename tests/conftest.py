@@ -22,6 +22,10 @@ ROOT = Path(__file__).resolve().parent.parent
 SERVERS = ROOT / ".cache" / "servers" / "usr" / "bin"
 """Where ``make test`` unpacks real Prometheus and Alertmanager."""
 
+TRACES = os.environ.pop("SPARK_WATCH_TRACES", None)
+"""The folder of recorded traces. It is taken out of the environment because tests start the
+product, which refuses a variable of its own prefix that it does not know."""
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
@@ -82,10 +86,9 @@ def recorded_traces() -> Path:
     Their licences do not all allow redistribution, so whoever has them names the folder in
     ``SPARK_WATCH_TRACES``; everywhere else their tests are skipped.
     """
-    folder = os.environ.get("SPARK_WATCH_TRACES")
-    if not folder:
+    if not TRACES:
         pytest.skip("SPARK_WATCH_TRACES names no folder of recorded traces")
-    return Path(folder)
+    return Path(TRACES)
 
 
 @pytest.fixture(scope="session")

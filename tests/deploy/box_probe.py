@@ -27,7 +27,7 @@ READ = (
     "/proc/1/environ",
     "/sys/fs/cgroup/cgroup.controllers",
     "/proc/sys/kernel/random/boot_id",
-    "/root/.profile",
+    "/home",
 )
 WRITE = ("/var/lib/spark-watch/probe", "/run/spark-watch/probe", "/etc/probe", "/opt/probe")
 LOAD = ("prometheus_client", "psutil", "pydantic_settings", "pynvml", "structlog")

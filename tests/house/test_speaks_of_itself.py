@@ -88,3 +88,14 @@ def test_the_patterns_see(what: str, line: str) -> None:
 def test_the_patterns_pass(line: str) -> None:
     """Times of day, a GPU's name, shared memory and system paths are no finding."""
     assert not any(re.search(pattern, line) for pattern in FORBIDDEN.values())
+
+
+def test_recorded_traces_are_asked_for_by_fixture() -> None:
+    """A test that read the variable itself would always skip: the fixture takes it away."""
+    readers = [
+        name
+        for name, text in _texts()
+        if re.search(r"/test_\w+\.py$", name)
+        and re.search(r"(environ|getenv).*SPARK_WATCH_TRACE[S]", text)
+    ]
+    assert readers == []

@@ -15,7 +15,8 @@ cannot() {
   exit 0
 }
 
-if [[ -x $folder/usr/bin/systemctl ]]; then
+# The log is as old as the system: a change of this script makes a new one.
+if [[ -x $folder/usr/bin/systemctl && $folder.log -nt $0 ]]; then
   exit 0
 fi
 
@@ -34,7 +35,7 @@ suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
 echo "spark-watch: making a small $suite system in $folder"
 mkdir -p "$(dirname "$folder")"
 rm -rf "$folder.new"
-mmdebstrap --quiet --variant=minbase --include=systemd,systemd-sysv,dbus,python3 \
+mmdebstrap --quiet --variant=minbase --include=systemd,systemd-sysv,dbus,procps,python3 \
   "$suite" "$folder.new" "$sources" >"$folder.log" 2>&1 || cannot "mmdebstrap failed: $(tail -n 1 "$folder.log")"
 rm -rf "$folder"
 mv "$folder.new" "$folder"

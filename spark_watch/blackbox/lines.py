@@ -79,11 +79,12 @@ class Lines:
     """
 
     def __init__(self, source: Path | str | BinaryIO, name: str | None = None) -> None:
-        self.name = name or str(getattr(source, "name", source))
+        self.name = name or _name_of(source)
         self._raw = self._open(source)
         self._stream: io.BufferedReader | gzip.GzipFile = self._raw
         try:
             if self._raw.peek(2).startswith(_GZIP_MAGIC):
+                self.rewindable()
                 self._stream = gzip.GzipFile(fileobj=self._raw, mode="rb")
         except OSError as error:
             self.close()
@@ -127,7 +128,7 @@ class Lines:
         Raises:
             OutputError: it cannot be read, or there is no room for the copy.
         """
-        if self._stream.seekable():
+        if self._raw.seekable():
             return
         copy = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         try:
@@ -172,9 +173,10 @@ class Lines:
             if not data:
                 return
             number += 1
+            too_long = len(data) == LINE_LIMIT and not data.endswith(b"\n")
             if number == 1:
                 data = data.removeprefix(_BOM)
-            if len(data) >= LINE_LIMIT - len(_BOM) and not data.endswith(b"\n"):
+            if too_long:
                 yield Line(number, b"", f"longer than {LINE_LIMIT} bytes")
                 self._skip_to_line_end()
             elif b"\0" in data:
@@ -191,6 +193,11 @@ class Lines:
         """Close the stream; calling it again changes nothing."""
         self._stream.close()
         self._raw.close()
+
+
+def _name_of(source: Path | str | BinaryIO) -> str:
+    named = source if isinstance(source, Path | str) else getattr(source, "name", None)
+    return str(named) if isinstance(named, Path | str) else "the input"
 
 
 def _pieces(number: int, data: bytes) -> Iterator[Line]:

@@ -12,12 +12,22 @@ from spark_watch.detectors.condition import Condition
 from spark_watch.detectors.g3_driver.driver_stalled import DriverStalled
 from spark_watch.detectors.g3_driver.telemetry_gap import TelemetryGap
 from spark_watch.detectors.g3_memory.memory_collapse import MemoryCollapse
+from spark_watch.detectors.g3_memory.memory_fragmented import MemoryFragmented
+from spark_watch.detectors.g3_memory.memory_low import MemoryLow
+from spark_watch.detectors.g3_memory.memory_stalled import MemoryStalled
+from spark_watch.detectors.g3_memory.page_cache_squeeze import PageCacheSqueeze
+from spark_watch.detectors.g3_memory.swap_thrash import SwapThrash
 from spark_watch.detectors.g4_power.gpu_hot import GpuHot
 from spark_watch.detectors.g6_contention.pool_overcommitted import PoolOvercommitted
 from spark_watch.settings.conditions import ConditionSettings
 
 CATALOGUE: Final[tuple[type[Condition[Any]], ...]] = (
     MemoryCollapse,
+    MemoryLow,
+    MemoryStalled,
+    PageCacheSqueeze,
+    SwapThrash,
+    MemoryFragmented,
     DriverStalled,
     TelemetryGap,
     GpuHot,

@@ -145,3 +145,310 @@ class MemoryCollapseSettings(Frozen):
         description="Swap-in that bears witness: 256 pages a second counted as moving "
         "(Reederey87/dgx-spark-2x-deepseek-v4-flash).",
     )
+
+
+class MemoryLowSettings(Frozen):
+    """When little memory is left and it goes on leaking, or nearly none is left and it moves."""
+
+    low_gib: float = Field(
+        default=8.0,
+        gt=0.0,
+        le=121.0,
+        description="From here on memory is not low: boxes serve at 4.9 to 7.9 GiB for days "
+        "(NousResearch/hermes-agent#90713), loads end at 8 GiB and more.",
+    )
+    leave_gib: float = Field(
+        default=8.5,
+        gt=0.0,
+        le=121.0,
+        description="A leak is over from here on; a healthy box swings by 2 GiB "
+        "(luisefigueroa/pulsar-gb10-vllm-stack).",
+    )
+    floor_gib: float = Field(
+        default=2.0,
+        ge=0.0,
+        le=60.0,
+        description="Where the slope is followed to; healthy starts came lower and a guard that "
+        "acted at 2 GiB came too late (RyderFreeman4Logos/gb10-services).",
+    )
+    within_minutes: float = Field(
+        default=30.0,
+        gt=0.0,
+        le=1440.0,
+        description="Warn when the floor is this close: time to finish a checkpoint; driver memory "
+        "crept over hours in MiaAI-Lab/Qwen3.8-Flash-Next-Single-DGX-Spark#54.",
+    )
+    leave_minutes: float = Field(
+        default=60.0,
+        gt=0.0,
+        le=1440.0,
+        description="The warning stands until the floor is further away than this; a soak that "
+        "plateaued had lost 0.5 GiB in 150 min (luisefigueroa/pulsar-gb10-vllm-stack).",
+    )
+    step_gib: float = Field(
+        default=2.0,
+        gt=0.0,
+        le=121.0,
+        description="A change by more than this within two minutes is a step, not a slope; the "
+        "healthy swing is 2 GiB (luisefigueroa/pulsar-gb10-vllm-stack).",
+    )
+    swing_gib: float = Field(
+        default=4.5,
+        ge=0.0,
+        le=121.0,
+        description="A fall larger than this is no swing: healthy page cache moves by 2 GiB to "
+        "either side (luisefigueroa/pulsar-gb10-vllm-stack).",
+    )
+    thin_gib: float = Field(
+        default=4.0,
+        ge=0.0,
+        le=121.0,
+        description="Level below this is worth knowing: 3.2 GiB survived 144,000-token prompts "
+        "(NVIDIA/NemoClaw#7127).",
+    )
+    thin_leave_gib: float = Field(
+        default=4.5,
+        ge=0.0,
+        le=121.0,
+        description="From here on it is not thin; noise is 0.1 GiB in 5 s "
+        "(NousResearch/hermes-agent#90713).",
+    )
+    thin_hold_seconds: float = Field(
+        default=60.0,
+        ge=0.0,
+        le=86_400.0,
+        description="How long it must have been that thin; start-up dips last seconds "
+        "(RyderFreeman4Logos/gb10-services).",
+    )
+    gone_gib: float = Field(
+        default=1.5,
+        ge=0.0,
+        le=60.0,
+        description="Below this movement is critical: a bench on the edge was stopped below 1 GiB "
+        "(Reederey87/dgx-spark-2x-deepseek-v4-flash), 1.5 to 1.9 GiB held still for weeks "
+        "(Blackwellboy/model-serving-minefield#134).",
+    )
+    gone_leave_gib: float = Field(
+        default=2.0,
+        ge=0.0,
+        le=60.0,
+        description="From here on it is no longer nearly gone "
+        "(Blackwellboy/model-serving-minefield#134).",
+    )
+    gone_hold_seconds: float = Field(
+        default=5.0,
+        ge=0.0,
+        le=3600.0,
+        description="How long it must have been that low and moving: the abort rule of "
+        "Reederey87/dgx-spark-2x-deepseek-v4-flash took five readings.",
+    )
+    gone_leave_seconds: float = Field(
+        default=30.0,
+        ge=0.0,
+        le=3600.0,
+        description="How long it must have rested; thrash is bimodal, 36.8 tokens a second and "
+        "none in turn (tonyd2wild/GLM-5.3-Flash-NVFP4-DFlash2-2x-DGX-Spark#19).",
+    )
+    falling_seconds: float = Field(
+        default=30.0,
+        gt=0.0,
+        le=3600.0,
+        description="The stretch in which nearly gone memory must have fallen by `falling_gib` "
+        "(NousResearch/hermes-agent#90713).",
+    )
+    falling_gib: float = Field(
+        default=0.5,
+        gt=0.0,
+        le=60.0,
+        description="What counts as falling; thin healthy boxes move within 0.4 GiB "
+        "(Blackwellboy/model-serving-minefield#134).",
+    )
+    swap_in_mib_per_second: float = Field(
+        default=1.0,
+        gt=0.0,
+        le=100_000.0,
+        description="Swap-in that counts as moving: 256 pages a second "
+        "(Reederey87/dgx-spark-2x-deepseek-v4-flash).",
+    )
+    faults_per_second: float = Field(
+        default=50.0,
+        gt=0.0,
+        le=10_000_000.0,
+        description="Major faults that count as moving; a first touch of cold pages made 237 in "
+        "all (Blackwellboy/model-serving-minefield#134).",
+    )
+
+
+class MemoryStalledSettings(Frozen):
+    """When tasks stand still for lack of memory."""
+
+    full_ratio: float = Field(
+        default=0.5,
+        gt=0.0,
+        le=1.0,
+        description="Share of ten seconds in which every task waited: 0.92 in two wedges, 0 on "
+        "healthy boxes (NVIDIA/open-gpu-kernel-modules#1358).",
+    )
+    leave_ratio: float = Field(
+        default=0.3,
+        gt=0.0,
+        le=1.0,
+        description="Below this tasks run again (NVIDIA/open-gpu-kernel-modules#1358).",
+    )
+    critical_seconds: float = Field(
+        default=180.0,
+        ge=0.0,
+        le=86_400.0,
+        description="Critical after so long: 90 to 98 % for two minutes has been harmless, five "
+        "minutes ended in a reboot (NVIDIA/open-gpu-kernel-modules#1358).",
+    )
+    available_below_gib: float = Field(
+        default=4.0,
+        ge=0.0,
+        le=121.0,
+        description="Critical at once with less than this available: 3.8 GiB was read a minute "
+        "before a wedge (NVIDIA/open-gpu-kernel-modules#1358).",
+    )
+    late_intervals: float = Field(
+        default=2.0,
+        gt=0.0,
+        le=1000.0,
+        description="Critical at once when our own loop is later than so many intervals: then user "
+        "space itself no longer runs (NVIDIA/open-gpu-kernel-modules#1358).",
+    )
+
+
+class PageCacheSqueezeSettings(Frozen):
+    """When the page cache makes CUDA see little memory."""
+
+    cache_gib: float = Field(
+        default=16.0,
+        gt=0.0,
+        le=121.0,
+        description="So much reclaimable cache: a 60 GiB file moved CUDA's free memory from 103 to "
+        "41 GiB and available memory not at all (unslothai/unsloth#10704).",
+    )
+    leave_cache_gib: float = Field(
+        default=14.0,
+        ge=0.0,
+        le=121.0,
+        description="Below this the cache is no matter (unslothai/unsloth#10704).",
+    )
+    free_gib: float = Field(
+        default=8.0,
+        gt=0.0,
+        le=121.0,
+        description="So little free memory: engines saw 2.8 GiB with 52 GiB available "
+        "(llamastash/llamastash#80).",
+    )
+    leave_free_gib: float = Field(
+        default=10.0,
+        gt=0.0,
+        le=121.0,
+        description="From here on enough is free (llamastash/llamastash#80).",
+    )
+    compaction_failures_per_second: float = Field(
+        default=10.0,
+        gt=0.0,
+        le=1_000_000.0,
+        description="Failed compactions that are strain: a starved unit had 1.35 million in a "
+        "week, 2 a second (FujitsuPolycom/sparkring#173).",
+    )
+    strain_hold_seconds: float = Field(
+        default=5.0,
+        ge=0.0,
+        le=3600.0,
+        description="How long load and strain must have lasted; one driver line at a start is "
+        "normal (vllm-project/vllm#56824).",
+    )
+    strain_leave_seconds: float = Field(
+        default=30.0,
+        ge=0.0,
+        le=3600.0,
+        description="How long the strain must have been over (FujitsuPolycom/sparkring#173).",
+    )
+
+
+class SwapThrashSettings(Frozen):
+    """When swap traffic is thrash."""
+
+    mib_per_second: float = Field(
+        default=16.0,
+        gt=0.0,
+        le=100_000.0,
+        description="Swap traffic that counts: 4,096 pages a second stopped a bench "
+        "(Reederey87/dgx-spark-2x-deepseek-v4-flash).",
+    )
+    leave_mib_per_second: float = Field(
+        default=8.0,
+        gt=0.0,
+        le=100_000.0,
+        description="Below this it no longer counts (Reederey87/dgx-spark-2x-deepseek-v4-flash).",
+    )
+    hold_seconds: float = Field(
+        default=10.0,
+        ge=0.0,
+        le=3600.0,
+        description="How long it must have lasted; decode stalled for 10 s at a time with 3 GiB "
+        "swapped out (tonyd2wild/GLM-5.3-Flash-NVFP4-DFlash2-2x-DGX-Spark#19).",
+    )
+    leave_seconds: float = Field(
+        default=30.0,
+        ge=0.0,
+        le=3600.0,
+        description="How long it must have rested: thrash comes in bursts "
+        "(tonyd2wild/GLM-5.3-Flash-NVFP4-DFlash2-2x-DGX-Spark#19).",
+    )
+    available_below_gib: float = Field(
+        default=8.0,
+        ge=0.0,
+        le=121.0,
+        description="In and out together are critical below this "
+        "(AEON-7/vllm-ultimate-dgx-spark#9).",
+    )
+
+
+class MemoryFragmentedSettings(Frozen):
+    """When free memory is broken into small pieces."""
+
+    free_gib: float = Field(
+        default=32.0,
+        gt=0.0,
+        le=121.0,
+        description="With less free memory the blocks say nothing: a cache-full box has none "
+        "either (MiaAI-Lab/DeepSeek-v4.1-Flash-DGX-Sparks#23).",
+    )
+    block_mib: float = Field(
+        default=16.0,
+        gt=0.0,
+        le=1024.0,
+        description="A large block, or the kernel's largest where that is smaller: 27 and 5 blocks "
+        "of 16 MiB after a week, 1,417 and 782 after a reboot (FujitsuPolycom/sparkring#173).",
+    )
+    share_ratio: float = Field(
+        default=0.25,
+        gt=0.0,
+        le=1.0,
+        description="So little of it in large blocks is broken up; a launch gate asks for 200 "
+        "blocks of 32 MiB in 96 GiB (FujitsuPolycom/sparkring#222).",
+    )
+    leave_ratio: float = Field(
+        default=0.3,
+        gt=0.0,
+        le=1.0,
+        description="From here on it is whole again (FujitsuPolycom/sparkring#222).",
+    )
+    hold_seconds: float = Field(
+        default=60.0,
+        ge=0.0,
+        le=86_400.0,
+        description="How long it must have been so: an engine that ended returns its memory over "
+        "minutes (Blackwellboy/model-serving-minefield#81).",
+    )
+    idle_available_gib: float = Field(
+        default=90.0,
+        gt=0.0,
+        le=121.0,
+        description="Where the process list is unknown, so much available memory means that no "
+        "engine runs (FujitsuPolycom/sparkring#173).",
+    )

@@ -141,6 +141,7 @@ class NvmlSource:
             return self._session.read()
         except Exception as error:  # noqa: BLE001 - see above; the reading carries what it was
             reason = f"unexpected_{type(error).__name__.lower()}"
+            self._session.lose(reason)
             return NvmlReading(
                 at_monotonic=at, failures=(Failure(source=self.name, reason=reason),)
             )

@@ -41,8 +41,12 @@ _NEWER_SINCE: Final = (580, 82)
 """nvidia-ml-py 13.580.65 gives 269 to 271 to power smoothing, 13.580.82 and later to these three.
 The numbers are written out so that neither an old binding nor an old driver can mix them up."""
 
-_FIELD_MEMBERS: Final = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
-"""Member of ``nvmlValue_t`` by ``nvmlValueType_t``."""
+_UNSIGNED_MEMBERS: Final = {
+    pynvml.NVML_VALUE_TYPE_UNSIGNED_INT: "uiVal",
+    pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG: "ulVal",
+    pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG: "ullVal",
+}
+"""Member of ``nvmlValue_t`` by ``nvmlValueType_t``; no counter is of another type."""
 
 _DEEPEST_PERFORMANCE_STATE: Final = 15
 _SHARED_MEMORY_NAMES: Final = ("gb10", "n1x")
@@ -202,14 +206,18 @@ class Device:
         except Unsupported:
             return None
         except Unavailable as error:
-            if error.reason in _SESSION_LOST:
-                raise SessionLost(error.reason, str(error)) from error
-            if error.reason in _DEVICE_LOST:
-                raise DeviceLost(error.reason, str(error)) from error
-            self.failures.append(error.reason)
+            self._note(error)
             return None
         self.answers += 1
         return value
+
+    def _note(self, error: Unavailable) -> None:
+        """Keep why a call failed, unless it says that there is nothing left to ask."""
+        if error.reason in _SESSION_LOST:
+            raise SessionLost(error.reason, str(error)) from error
+        if error.reason in _DEVICE_LOST:
+            raise DeviceLost(error.reason, str(error)) from error
+        self.failures.append(error.reason)
 
     def _split(self) -> bool | None:
         mode = self._ask(pynvml.nvmlDeviceGetMigMode)
@@ -219,20 +227,22 @@ class Device:
 
     def _event_counters(self) -> dict[str, int] | None:
         """Return raw totals by reason; each entry of the query can fail by itself."""
-        if not self._counters:
-            return None
-        values = self._ask(pynvml.nvmlDeviceGetFieldValues, list(self._counters))
+        wanted = [
+            field
+            for field in self._counters
+            if self._gate.supports(f"field_{field}", gpu=self.index)
+        ]
+        values = self._ask(pynvml.nvmlDeviceGetFieldValues, wanted) if wanted else None
         totals = {}
         for entry in values or ():
-            name = self._counters[entry.fieldId]
-            if entry.nvmlReturn == pynvml.NVML_SUCCESS:
-                totals[name] = int(getattr(entry.value, _FIELD_MEMBERS[entry.valueType]))
-                continue
-            error = self._gate.refusal(f"field_{entry.fieldId}", entry.nvmlReturn, gpu=self.index)
-            if isinstance(error, Unsupported):
-                del self._counters[entry.fieldId]
-            else:
-                self.failures.append(error.reason)
+            member = _UNSIGNED_MEMBERS.get(entry.valueType)
+            if entry.nvmlReturn != pynvml.NVML_SUCCESS:
+                what = f"field_{entry.fieldId}"
+                error = self._gate.refusal(what, entry.nvmlReturn, gpu=self.index)
+                if isinstance(error, Unavailable):
+                    self._note(error)
+            elif member is not None:
+                totals[self._counters[entry.fieldId]] = int(getattr(entry.value, member))
         return totals or None
 
     def _memory(self, host_bytes: int | None) -> tuple[int, int] | tuple[None, None]:

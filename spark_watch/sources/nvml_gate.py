@@ -72,28 +72,26 @@ class Gate:
 
         Raises:
             Unsupported: this driver does not have it for this GPU, now or by memory.
-            Unavailable: it failed this time.
+            Unavailable: it failed this time; ``malformed`` where its text is no UTF-8.
         """
         what = function.__name__
-        self.require(what, gpu=gpu)
+        known = self._unsupported.get((what, gpu))
+        if known is not None:
+            raise Unsupported(known, f"{what}: {known}")
         self.calls += 1
         self.outstanding_since = self._clock()
         try:
             return function(*arguments)
         except pynvml.NVMLError as error:
             raise self.refusal(what, error.value, gpu=gpu) from None
+        except UnicodeDecodeError:
+            raise self._failed(what, "malformed") from None
         finally:
             self.outstanding_since = None
 
-    def require(self, what: str, *, gpu: int | None = None) -> None:
-        """Return if nothing is known against asking this.
-
-        Raises:
-            Unsupported: the driver has said that it does not have it.
-        """
-        reason = self._unsupported.get((what, gpu))
-        if reason is not None:
-            raise Unsupported(reason, f"{what}: {reason}")
+    def supports(self, what: str, *, gpu: int | None = None) -> bool:
+        """Return whether nothing is known against asking this."""
+        return (what, gpu) not in self._unsupported
 
     def refusal(self, what: str, code: int, *, gpu: int | None = None) -> SourceError:
         """Book a return code and return the error that it stands for.
@@ -107,6 +105,9 @@ class Gate:
         if reason in _FOR_GOOD:
             self._unsupported[what, gpu] = reason
             return Unsupported(reason, f"{what}: {reason}")
+        return self._failed(what, reason)
+
+    def _failed(self, what: str, reason: str) -> Unavailable:
         self._errors[reason] = self._errors.get(reason, 0) + 1
         return Unavailable(reason, f"{what}: {reason}")
 

@@ -138,7 +138,7 @@ class NvmlSession:
         try:
             gpus, processes = self._read_devices(at, failures)
         except SessionLost as error:
-            self._lose_session(error.reason)
+            self.lose(error.reason)
         failures |= dict.fromkeys(self._devices_lost.values())
         if self._session_lost is not None:
             failures = {self._session_lost: None}
@@ -153,7 +153,7 @@ class NvmlSession:
             driver_version=self._driver_version,
             gpu_count=self._gpu_count,
             partitioned=self._partitioned,
-            device_node_present=self._device_node.exists(),
+            device_node_present=is_there(self._device_node),
             failures=tuple(Failure(source="nvml", reason=reason) for reason in failures),
         )
 
@@ -164,6 +164,12 @@ class NvmlSession:
             self._open = False
             with suppress(SourceError):
                 self._gate.call(pynvml.nvmlShutdown)
+
+    def lose(self, reason: str) -> None:
+        """Take the session for lost: every reading says so until one is begun anew."""
+        self._devices = []
+        self._session_lost = reason
+        self._retry(LAST_RETRY_SECONDS if reason == "library_not_found" else self._retry_seconds)
 
     def _begin(self) -> None:
         """Start NVML and take hold of every GPU; what fails is kept as the loss it is."""
@@ -183,7 +189,7 @@ class NvmlSession:
             for index in range(count):
                 self._take(index, version)
         except SourceError as error:
-            self._lose_session(error.reason)
+            self.lose(error.reason)
             return
         known = {device.index: device.identity for device in self._devices}
         self._identities = {
@@ -202,7 +208,8 @@ class NvmlSession:
         except SessionLost:
             raise
         except SourceError as error:
-            self._lose_device(index, error.reason)
+            self._devices_lost[index] = error.reason
+            self._retry(self._retry_seconds)
         else:
             self._devices.append(device)
 
@@ -214,6 +221,8 @@ class NvmlSession:
         Processes are ``None`` unless every GPU gave its list: one that ended and one that could not
         be seen would look alike.
         """
+        if not self._devices:
+            return [], None
         counters, energy = self._counters.due(at), self._energy.due(at)
         wanted = self._processes.due(at)
         gpus, lists = [], []
@@ -230,7 +239,8 @@ class NvmlSession:
                 device.end_turn()
             except DeviceLost as error:
                 self._devices.remove(device)
-                self._lose_device(device.index, error.reason)
+                self._devices_lost[device.index] = error.reason
+                self._retry(self._retry_seconds)
                 continue
             gpus.append(gpu)
             failures |= dict.fromkeys(device.failures)
@@ -239,17 +249,17 @@ class NvmlSession:
         complete = len(lists) == len(gpus) > 0 and not self._devices_lost
         return gpus, merged(lists) if complete else None
 
-    def _lose_session(self, reason: str) -> None:
-        self._devices = []
-        self._session_lost = reason
-        self._retry(LAST_RETRY_SECONDS if reason == "library_not_found" else self._retry_seconds)
-
-    def _lose_device(self, index: int, reason: str) -> None:
-        self._devices_lost[index] = reason
-        self._retry(self._retry_seconds)
-
     def _retry(self, seconds: float) -> None:
         """Begin anew after this time, and after twice as long the next time; one wait at a time."""
         if self._begin_at is None:
             self._begin_at = self._clock() + seconds
             self._retry_seconds = min(2 * seconds, LAST_RETRY_SECONDS)
+
+
+def is_there(path: Path) -> bool:
+    """Return whether a file is there and may be seen."""
+    try:
+        path.stat()
+    except OSError:
+        return False
+    return True

@@ -83,9 +83,7 @@ class CounterUnit:
     def _watch_stand(self, name: str, at: float, raw: int) -> None:
         begun, total = self._standing.setdefault(name, (at, raw))
         elapsed = at - begun
-        if raw < total:
-            self._standing[name] = (at, raw)
-        elif elapsed >= _STAND_SECONDS:
+        if elapsed >= _STAND_SECONDS:
             self._standing[name] = (at, raw)
             for unit in (MICROSECONDS, NANOSECONDS):
                 if abs((raw - total) / (elapsed * unit) - 1) <= _STAND_TOLERANCE:

@@ -6,11 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+import pynvml
 import pytest
 
 from spark_watch.sources.nvml import NvmlReading, NvmlSource
-from spark_watch.sources.nvml_session import NvmlSession
-from tests.stand.nvml_stand import NvmlStand
+from tests.stand.nvml_stand import VARIABLE, NvmlStand
 
 POWER = "nvmlDeviceGetPowerUsage"
 FAST = 0.01
@@ -136,21 +136,22 @@ def test_closing_before_the_start_is_allowed(gb10: NvmlStand) -> None:
 def test_the_thread_outlives_what_nobody_expected(
     source: NvmlSource, gb10: NvmlStand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error of our own is a failure with its name in the reading, and the next turn is made."""
-    real = NvmlSession.read
-    monkeypatch.setattr(NvmlSession, "read", lambda _: 1 // 0)
+    """An error of our own is a lost session with its name in each reading, until the next begin."""
+    monkeypatch.setattr(pynvml, "nvmlSystemGetDriverVersion", lambda: 1 // 0)
     source.start()
-    reading = source.wait(DEADLINE_SECONDS)
-    assert reading is not None
-    assert [failure.reason for failure in reading.failures] == ["unexpected_zerodivisionerror"]
-    assert reading.gpus is None
-    monkeypatch.setattr(NvmlSession, "read", real)
+    first = source.wait(DEADLINE_SECONDS)
+    until(lambda: source.latest() is not first)
+    for reading in (first, source.latest()):
+        assert reading is not None
+        assert [failure.reason for failure in reading.failures] == ["unexpected_zerodivisionerror"]
+        assert reading.gpus is None
+    monkeypatch.undo()
+    monkeypatch.setenv(VARIABLE, str(gb10.path))
     until(lambda: powers(source.latest()) == [13.5])
-    assert gb10.calls(POWER) > 0
 
 
 def test_other_threads_keep_their_stack(source: NvmlSource) -> None:
     """The small stack is for this thread alone."""
-    before = threading.stack_size()
+    usual = threading.stack_size(2 << 20)
     source.start()
-    assert threading.stack_size() == before
+    assert threading.stack_size(usual) == 2 << 20

@@ -122,6 +122,24 @@ def test_an_old_driver_is_not_asked_for_numbers_that_meant_something_else(
     assert set(counters_of(version)) == fields
 
 
+def test_a_counter_of_no_unsigned_type_is_left_out(gb10: NvmlStand) -> None:
+    """A double (type 0) where a count was expected is not read as one; 32 bits (type 1) are."""
+    gb10.gpus[0].set_field("sw_power_cap", 7 * 10**9, value_type=0)
+    gb10.gpus[0].set_field("sync_boost", 4 * 10**9, value_type=1)
+    gpu = device(gb10).read(0.0, counters=True, energy=False, memory_total_bytes=None)
+    assert gpu.event_seconds is not None
+    assert "sw_power_cap" not in gpu.event_seconds
+    assert gpu.event_seconds["sync_boost"] == 4.0
+
+
+def test_the_pool_is_not_taken_for_device_memory(h200: NvmlStand) -> None:
+    """A GPU whose total is the host's has no memory of its own, whatever it is called."""
+    gpu = device(h200).read(
+        0.0, counters=False, energy=False, memory_total_bytes=143_771 * 2**20 - GIB
+    )
+    assert (gpu.memory_total_bytes, gpu.memory_used_bytes) == (None, None)
+
+
 def test_zero_degrees_is_no_temperature(gb10: NvmlStand) -> None:
     """A sensor that is not there reads 0 C."""
     gb10.gpus[0].temperature_celsius = 0
@@ -180,6 +198,35 @@ def test_losses_end_the_reading(
     with pytest.raises(lost):
         going.read(0.0, counters=False, energy=False, memory_total_bytes=None)
     assert gb10.calls("nvmlDeviceGetUtilizationRates") == 0
+
+
+def test_a_loss_that_only_one_entry_tells_is_a_loss(gb10: NvmlStand) -> None:
+    """The query of the counters succeeds, and each entry says that the GPU is gone."""
+    gb10.gpus[0].set_field("sw_power_cap", error=15)
+    with pytest.raises(DeviceLost):
+        device(gb10).read(0.0, counters=True, energy=False, memory_total_bytes=None)
+
+
+def test_an_unreadable_name_is_a_failure_like_any_other(gb10: NvmlStand) -> None:
+    """Bytes that are no text do not end the reading with an error of our own."""
+    gb10.gpus[0].name = b"\xff\xfe"
+    with pytest.raises(DeviceLost) as raised:
+        device(gb10)
+    assert raised.value.reason == "malformed"
+
+
+def test_counters_that_are_all_unsupported_are_not_asked_again(gb10: NvmlStand) -> None:
+    """Once every entry was refused the query itself is no longer made."""
+    for name in ("sw_power_cap", "sync_boost", "sw_thermal_slowdown"):
+        gb10.gpus[0].set_field(name, error=3)
+    for name in ("hw_thermal_slowdown", "hw_power_brake_slowdown"):
+        gb10.gpus[0].set_field(name, error=3)
+    bare = device(gb10)
+    for at in (0.0, 5.0):
+        gpu = bare.read(at, counters=True, energy=False, memory_total_bytes=None)
+        assert gpu.event_seconds is None
+    assert gb10.calls("nvmlDeviceGetFieldValues") == 1
+    assert bare.failures == []
 
 
 def test_a_gpu_without_a_name_is_not_taken(gb10: NvmlStand) -> None:
@@ -255,10 +302,10 @@ def test_the_mask_is_read_as_nvidia_orders_it(mask: int, names: tuple[str, ...])
 
 
 def test_processes_of_all_lists_are_merged_by_pid(gb10: NvmlStand) -> None:
-    """100 computes, 200 draws, 300 does both and holds its memory once; unknown stays unknown."""
+    """100 computes, 200 draws, 300 and 600 do both and hold what is known of them once."""
     gb10.gpus[0].set_processes(
-        compute=[(100, 64 * GIB), (300, 5 * GIB), (400, None)],
-        graphics=[(200, 43 * 2**20), (300, 5 * GIB)],
+        compute=[(100, 64 * GIB), (300, 5 * GIB), (400, None), (600, None)],
+        graphics=[(200, 43 * 2**20), (300, 5 * GIB), (600, 2 * GIB)],
         mps=[(500, GIB)],
     )
     listed = device(gb10).processes()
@@ -270,6 +317,7 @@ def test_processes_of_all_lists_are_merged_by_pid(gb10: NvmlStand) -> None:
         (300, "compute", 5 * GIB, None),
         (400, "compute", None, None),
         (500, "compute", GIB, None),
+        (600, "compute", 2 * GIB, None),
     ]
 
 
@@ -278,7 +326,7 @@ def test_a_process_on_two_gpus_holds_both_parts() -> None:
     processes = merged(
         [
             [(7, "graphics", 1 * GIB), (8, "compute", None), (9, "graphics", GIB)],
-            [(7, "compute", 2 * GIB), (8, "compute", 2 * GIB)],
+            [(7, "compute", 2 * GIB), (8, "graphics", 2 * GIB)],
         ]
     )
     assert [(one.pid, one.kind, one.gpu_bytes) for one in processes] == [

@@ -165,6 +165,20 @@ def test_the_same_driver_is_not_asked_again(gb10: NvmlStand, turns: Turns) -> No
     assert [one["sw_power_cap"] for one in seconds if one] == [10_805.0, 10_805.0]
 
 
+def test_the_unit_of_the_counters_is_the_drivers(gb10: NvmlStand, turns: Turns) -> None:
+    """Known after growth under one driver, and unknown under the next until it grows again."""
+    known = []
+    for second in range(30):
+        if second == 12:
+            gb10.restart_driver("595.45.04")
+        total = min(second, 12) if second < 20 else second
+        gb10.gpus[0].set_field("sw_power_cap", total * 10**9)
+        gpus = turns.read().gpus
+        if gpus and gpus[0].event_seconds:
+            known.append(second)
+    assert known == [5, 10, 20, 25]
+
+
 @pytest.mark.parametrize(
     ("code", "reason"),
     [(9, "driver_not_loaded"), (18, "lib_rm_version_mismatch"), (999, "unknown")],
@@ -181,6 +195,15 @@ def test_nvml_that_does_not_start_is_a_failure_each_turn(
     assert gb10.calls("nvmlInitWithFlags") == 3
     gb10.fail("nvmlInitWithFlags", 0)
     assert turns.run(5)[-1].gpus is not None
+
+
+def test_a_session_that_ends_in_its_beginning_is_lost(gb10: NvmlStand, turns: Turns) -> None:
+    """NVML starts and is gone before the GPU has told its name: tried anew, never silent."""
+    gb10.fail("nvmlDeviceGetName", 1)
+    for reading in turns.run(2):
+        assert (reasons(reading), reading.gpus) == (["uninitialized"], None)
+    gb10.fail("nvmlDeviceGetName", 0)
+    assert turns.run(3)[-1].failures == ()
 
 
 @pytest.mark.parametrize("present", [True, False])
@@ -223,6 +246,25 @@ def test_many_gpus_and_one_that_is_lost(
     reading = turns.run(15)[-1]
     assert [gpu.index for gpu in reading.gpus or ()] == [0, 1, 2, 3]
     assert reading.failures == ()
+
+
+def test_gpus_lost_one_after_another_share_one_wait(
+    nvml_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turns: Turns
+) -> None:
+    """Lost at 101 and 103: begun anew at 102 for the first, at 104 for both and then at 108."""
+    assert nvml_library.exists()
+    stand = nvml_stand.h200(tmp_path / "two.box", gpu_count=2)
+    monkeypatch.setenv(nvml_stand.VARIABLE, str(stand.path))
+    begins = []
+    for second in range(100, 112):
+        if second in (101, 103):
+            stand.fail_all(15, gpu=(second - 101) // 2)
+        before = stand.calls("nvmlInitWithFlags")
+        reading = turns.read()
+        begins += [second] * (stand.calls("nvmlInitWithFlags") - before)
+        if second >= 103:
+            assert (reading.gpus, reasons(reading)) == (None, ["gpu_is_lost"])
+    assert begins == [100, 102, 104, 108]
 
 
 def test_a_split_gpu_makes_the_machine_partitioned(h200: NvmlStand, turns: Turns) -> None:

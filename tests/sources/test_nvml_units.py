@@ -64,6 +64,24 @@ def test_a_share_that_both_units_allow_proves_nothing() -> None:
     assert Box(MICROSECONDS).run(600, 1.0) is None
 
 
+def test_a_counter_that_moves_in_leaps_proves_nothing() -> None:
+    """Microseconds that are only brought up to date every 10 s leap by 10e6 within 5 s."""
+    unit = CounterUnit()
+    for at in range(0, 600, 5):
+        unit.feed(float(at), (), {CAP: at // 10 * 10 * 10**6})
+    assert unit.per_second is None
+
+
+def test_ten_seconds_are_not_nine() -> None:
+    """With the counters read at every look the stand is proved at its tenth second."""
+    unit = CounterUnit()
+    known = []
+    for at in range(11):
+        unit.feed(float(at), (CAP,), {CAP: at * 10**6})
+        known.append(unit.per_second)
+    assert known == [None] * 10 + [MICROSECONDS]
+
+
 def test_a_bit_that_stood_for_ten_seconds_proves_microseconds() -> None:
     """Ten seconds and 10e6 counts with the bit seen every second; not after nine."""
     box = Box(MICROSECONDS)

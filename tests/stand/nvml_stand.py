@@ -29,7 +29,8 @@ LIBRARY: Final = "libnvidia-ml.so.1"
 VARIABLE: Final = "NVML_STAND_FILE"
 """The environment variable in which the library finds the box."""
 
-NOT_SUPPORTED: Final = 3
+UNSIGNED_LONG_LONG: Final = 3
+"""The ``nvmlValueType_t`` of every counter that was met so far."""
 NOT_AVAILABLE: Final = 2**64 - 1
 """NVML's own mark for memory of a process that it does not know."""
 NO_INSTANCE: Final = 0xFFFFFFFF
@@ -83,12 +84,13 @@ class _Field(ctypes.Structure):
     id: int
     scope: int
     error: int
+    type: int
     value: int
     _fields_: ClassVar = [
         ("id", ctypes.c_uint32),
         ("scope", ctypes.c_uint32),
         ("error", ctypes.c_int32),
-        ("padding", ctypes.c_uint32),
+        ("type", ctypes.c_uint32),
         ("value", ctypes.c_uint64),
     ]
 
@@ -145,17 +147,20 @@ class StandGpu(ctypes.Structure):
         ("processes", _Processes * 3),
     ]
 
-    def set_field(self, name: str, value: int = 0, *, error: int = 0) -> None:
+    def set_field(
+        self, name: str, value: int = 0, *, error: int = 0, value_type: int = UNSIGNED_LONG_LONG
+    ) -> None:
         """Give a field a raw value, or the error with which this entry alone fails.
 
         Args:
             name: a key of :data:`FIELDS`. A field never set is "not supported".
             value: unsigned 64 bit, in whatever unit the test means the driver to use.
             error: an NVML return code; 0 to answer.
+            value_type: an ``nvmlValueType_t``; how the same eight bytes are to be read.
         """
         wanted = FIELDS[name]
         field = next(slot for slot in self.fields if slot.id in (wanted, 0))
-        field.value, field.error, field.id = value, error, wanted
+        field.value, field.type, field.error, field.id = value, value_type, error, wanted
 
     def set_processes(
         self,

@@ -414,7 +414,7 @@ nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldV
                 || field->scope != values[i].scopeId)
                 continue;
             values[i].nvmlReturn = (nvmlReturn_t)field->error;
-            values[i].valueType = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
+            values[i].valueType = (nvmlValueType_t)field->type;
             values[i].value.ullVal = field->value;
         }
     }

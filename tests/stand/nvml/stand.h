@@ -76,7 +76,7 @@ struct stand_field {
     uint32_t id; /* 0: this slot is free; a field in no slot is "not supported" */
     uint32_t scope;
     int32_t error;
-    uint32_t padding;
+    uint32_t type; /* an nvmlValueType_t */
     uint64_t value;
 };
 

@@ -11,6 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from spark_watch.detectors.catalogue import CATALOGUE
+from spark_watch.export.families import FAMILIES
 from spark_watch.settings.tree import Settings
 from tests.conftest import ROOT
 
@@ -80,6 +81,19 @@ def test_every_condition_is_in_the_readme() -> None:
     words = _code_words()
     names = {kind.name for kind in CATALOGUE}
     assert sorted(name for name in names if not re.search(rf"\b{name}\b", words)) == []
+
+
+def test_every_metric_is_in_the_readme() -> None:
+    """Whoever reads the README finds every metric by the name that it has on the page."""
+    words = _code_words()
+    names = {family.full_name for family in FAMILIES}
+    assert sorted(name for name in names if not re.search(rf"\b{name}\b", words)) == []
+
+
+def test_the_readme_names_no_metric_that_is_not_there() -> None:
+    """A metric that was renamed leaves no trace of its old name."""
+    named = set(re.findall(r"\bsparkwatch_\w*[a-z]\b", _code_words()))
+    assert sorted(named - {family.full_name for family in FAMILIES}) == []
 
 
 def test_every_make_target_of_the_readme_exists() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from spark_watch.cli import COMMANDS
 from spark_watch.detectors.catalogue import CATALOGUE
 from spark_watch.export.families import FAMILIES
 from spark_watch.settings.tree import Settings
@@ -94,6 +95,11 @@ def test_the_readme_names_no_metric_that_is_not_there() -> None:
     """A metric that was renamed leaves no trace of its old name."""
     named = set(re.findall(r"\bsparkwatch_\w*[a-z]\b", _code_words()))
     assert sorted(named - {family.full_name for family in FAMILIES}) == []
+
+
+def test_the_readme_has_the_commands_and_no_others() -> None:
+    """Every command is shown at least once as it is typed, and none that does not exist."""
+    assert set(re.findall(r"\bspark-watch ([a-z]+)\b", _code_words())) == set(COMMANDS)
 
 
 def test_every_make_target_of_the_readme_exists() -> None:

@@ -50,19 +50,13 @@ def parse(text: bytes, *, page_bytes: int) -> Vm:
     """Return the wanted counters of ``text``; one that is absent or garbled is ``None``.
 
     Direct reclaims are the sum over every key that starts with ``allocstall``, because kernels
-    differ in the zones they print. Refaults are those of anonymous and file pages together, or the
-    one counter that kernels before 5.9 print.
+    differ in the zones they print.
 
     Raises:
         Unavailable: ``malformed`` where none of them could be read.
     """
     # With a newline before the first line, "newline, key, blank" is a whole key wherever it stands.
     text = b"\n" + text
-    refaults = _sum(
-        _counter(text, b"\nworkingset_refault_anon "), _counter(text, b"\nworkingset_refault_file ")
-    )
-    if refaults is None:
-        refaults = _counter(text, b"\nworkingset_refault ")
     swapped_in = _counter(text, b"\npswpin ")
     swapped_out = _counter(text, b"\npswpout ")
     vm = Vm(
@@ -73,7 +67,7 @@ def parse(text: bytes, *, page_bytes: int) -> Vm:
         compaction_stalls=_counter(text, b"\ncompact_stall "),
         compaction_failures=_counter(text, b"\ncompact_fail "),
         direct_reclaims=_direct_reclaims(text),
-        refaults=refaults,
+        refaults=refaults(text),
     )
     if vm == _NOTHING:
         raise Unavailable("malformed", "no wanted line of /proc/vmstat could be read")
@@ -81,6 +75,17 @@ def parse(text: bytes, *, page_bytes: int) -> Vm:
 
 
 _NOTHING: Final = Vm()
+
+
+def refaults(text: bytes) -> int | None:
+    """Return the refaults in a table that starts with a newline, anonymous and file together.
+
+    Kernels before 5.9 print one counter for both. ``None`` where neither form can be read.
+    """
+    both = _sum(
+        _counter(text, b"\nworkingset_refault_anon "), _counter(text, b"\nworkingset_refault_file ")
+    )
+    return _counter(text, b"\nworkingset_refault ") if both is None else both
 
 
 def _counter(text: bytes, key: bytes) -> int | None:

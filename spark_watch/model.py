@@ -230,8 +230,8 @@ class Process:
 
     ``kind`` is ``compute``, ``graphics`` or ``launcher``. ``engine`` is a known server's name or
     ``None``. ``gpu_bytes`` is what NVML says and ``None`` where it does not say. A claim is read
-    from known flags alone, or is the default an engine documents for them: ``claim_ratio`` as a share
-    of the pool, ``claim_bytes`` as a size. A process has the claim of its launcher.
+    from known flags alone, or is the default an engine documents for them: ``claim_ratio`` as a
+    share of the pool, ``claim_bytes`` as a size. A process has the claim of its launcher.
     ``started_seconds`` is the start in seconds since boot. ``launcher_pid`` is the nearest ancestor
     that is a known launcher, ``None`` where there is none. ``cgroup_refaults`` is the cumulative
     number of refaults of its control group.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 import stat
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -16,8 +18,6 @@ from spark_watch.sources.files import KeptFile, children, natural, source_error
 
 _POLICY: Final = re.compile(r"policy\d{1,4}")
 _LOAD: Final = re.compile(rb"(\d{1,7}\.\d\d) ")
-_READINGS_PER_CLOCK: Final = 5
-_READINGS_PER_SCAN: Final = 300
 
 
 class _Core(NamedTuple):
@@ -44,16 +44,13 @@ class CpuSource:
         self._load = KeptFile(proc_root / "loadavg")
         self._policies = sys_root / "devices" / "system" / "cpu" / "cpufreq"
         self._clocks: tuple[KeptFile, ...] = ()
-        self._hertz: float | None = None
-        self._readings = 0
         self._cores: list[_Core] = []
 
     def read(self) -> Cpu:
         """Return the load since the reading before, and the fastest core's clock.
 
         Shares are ``None`` at the first reading, and where the number of cores has changed or time
-        has not moved. The clock is read at every fifth reading and stands in between; clock and
-        load average are ``None`` where they cannot be read.
+        has not moved. Clock and load average are ``None`` where they cannot be read.
 
         Raises:
             Unavailable: ``malformed`` where the core times make no sense; otherwise the kernel's
@@ -61,9 +58,6 @@ class CpuSource:
         """
         before, self._cores = self._cores, []
         self._cores = self._core_times()
-        if self._readings % _READINGS_PER_CLOCK == 0:
-            self._hertz = self._fastest()
-        self._readings += 1
         busy = busiest = None
         if len(before) == len(self._cores):
             shares = [_busy(*pair) for pair in zip(before, self._cores, strict=True)]
@@ -72,7 +66,7 @@ class CpuSource:
         return Cpu(
             busy_ratio=busy,
             busiest_core_ratio=busiest,
-            max_hertz=self._hertz,
+            max_hertz=self._fastest(),
             load1=self._load_average(),
         )
 
@@ -82,7 +76,6 @@ class CpuSource:
             file.close()
         self._clocks = ()
         self._cores = []
-        self._readings = 0
 
     def _core_times(self) -> list[_Core]:
         path = self._proc_root / "stat"
@@ -105,24 +98,11 @@ class CpuSource:
         return cores
 
     def _fastest(self) -> float | None:
-        if self._readings % _READINGS_PER_SCAN == 0:
-            self._find_clocks()
+        if not self._clocks:
+            self._clocks = tuple(_clocks(self._policies))
         kilohertz = [_kilohertz(file) for file in self._clocks]
         fastest = max((each for each in kilohertz if each), default=None)
         return None if fastest is None else fastest * 1000.0
-
-    def _find_clocks(self) -> None:
-        for file in self._clocks:
-            file.close()
-        try:
-            names = children(self._policies)
-        except SourceError:
-            names = []
-        self._clocks = tuple(
-            KeptFile(self._policies / name / "scaling_cur_freq")
-            for name in names
-            if _POLICY.fullmatch(name)
-        )
 
     def _load_average(self) -> float | None:
         try:
@@ -151,6 +131,14 @@ def _busy(before: _Core, after: _Core) -> float | None:
         return None
     # Waiting for I/O may run backwards (the kernel says so), and idle with it.
     return min(1.0, max(0.0, 1 - (after.idle - before.idle) / elapsed))
+
+
+def _clocks(folder: Path) -> Iterator[KeptFile]:
+    """Yield the clock of every group of cores that share one; none on a virtual machine."""
+    with suppress(SourceError):
+        for name in children(folder):
+            if _POLICY.fullmatch(name):
+                yield KeptFile(folder / name / "scaling_cur_freq")
 
 
 def _kilohertz(file: KeptFile) -> int | None:

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from spark_watch.model import Failure
 from spark_watch.sources.nvml_gate import Gate
 from spark_watch.sources.nvml_session import NvmlReading, NvmlSession
 
@@ -141,7 +140,4 @@ class NvmlSource:
             return self._session.read()
         except Exception as error:  # noqa: BLE001 - see above; the reading carries what it was
             reason = f"unexpected_{type(error).__name__.lower()}"
-            self._session.lose(reason)
-            return NvmlReading(
-                at_monotonic=at, failures=(Failure(source=self.name, reason=reason),)
-            )
+            return self._session.lose(at, reason)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,12 +138,31 @@ class NvmlSession:
         try:
             gpus, processes = self._read_devices(at, failures)
         except SessionLost as error:
-            self.lose(error.reason)
-        failures |= dict.fromkeys(self._devices_lost.values())
-        if self._session_lost is not None:
-            failures = {self._session_lost: None}
-        elif not self._devices_lost:
+            self._lose(error.reason)
+        if self._begin_at is None:
             self._retry_seconds = FIRST_RETRY_SECONDS
+        return self._reading(at, gpus, processes, failures)
+
+    def lose(self, at: float, reason: str) -> NvmlReading:
+        """Take the session for lost and return the reading that says so.
+
+        For whoever calls :meth:`read` and sees it raise; the session is begun anew as after any
+        other loss.
+        """
+        self._lose(reason)
+        return self._reading(at)
+
+    def _reading(
+        self,
+        at: float,
+        gpus: Iterable[Gpu] = (),
+        processes: tuple[Process, ...] | None = None,
+        failures: Iterable[str] = (),
+    ) -> NvmlReading:
+        if self._session_lost is None:
+            told = dict.fromkeys((*failures, *self._devices_lost.values()))
+        else:
+            told = {self._session_lost: None}
         return NvmlReading(
             at_monotonic=at,
             gpus=tuple(gpus) or None,
@@ -154,7 +173,7 @@ class NvmlSession:
             gpu_count=self._gpu_count,
             partitioned=self._partitioned,
             device_node_present=is_there(self._device_node),
-            failures=tuple(Failure(source="nvml", reason=reason) for reason in failures),
+            failures=tuple(Failure(source="nvml", reason=reason) for reason in told),
         )
 
     def close(self) -> None:
@@ -164,12 +183,6 @@ class NvmlSession:
             self._open = False
             with suppress(SourceError):
                 self._gate.call(pynvml.nvmlShutdown)
-
-    def lose(self, reason: str) -> None:
-        """Take the session for lost: every reading says so until one is begun anew."""
-        self._devices = []
-        self._session_lost = reason
-        self._retry(LAST_RETRY_SECONDS if reason == "library_not_found" else self._retry_seconds)
 
     def _begin(self) -> None:
         """Start NVML and take hold of every GPU; what fails is kept as the loss it is."""
@@ -189,7 +202,7 @@ class NvmlSession:
             for index in range(count):
                 self._take(index, version)
         except SourceError as error:
-            self.lose(error.reason)
+            self._lose(error.reason)
             return
         known = {device.index: device.identity for device in self._devices}
         self._identities = {
@@ -198,7 +211,8 @@ class NvmlSession:
             if index < count
         }
         answers = {device.partitioned for device in self._devices}
-        self._partitioned = True if True in answers else None if None in answers else False
+        if answers:
+            self._partitioned = True if True in answers else None if None in answers else False
 
     def _take(self, index: int, version: str) -> None:
         try:
@@ -248,6 +262,12 @@ class NvmlSession:
                 lists.append(listed)
         complete = len(lists) == len(gpus) > 0 and not self._devices_lost
         return gpus, merged(lists) if complete else None
+
+    def _lose(self, reason: str) -> None:
+        """Take the session for lost: every reading says so until one is begun anew."""
+        self._devices = []
+        self._session_lost = reason
+        self._retry(LAST_RETRY_SECONDS if reason == "library_not_found" else self._retry_seconds)
 
     def _retry(self, seconds: float) -> None:
         """Begin anew after this time, and after twice as long the next time; one wait at a time."""

@@ -206,6 +206,16 @@ def test_a_session_that_ends_in_its_beginning_is_lost(gb10: NvmlStand, turns: Tu
     assert turns.run(3)[-1].failures == ()
 
 
+def test_a_gpu_that_was_lost_from_the_start_describes_nothing(
+    gb10: NvmlStand, turns: Turns
+) -> None:
+    """The driver runs, the GPU does not: one GPU is counted, and nothing is said about it."""
+    gb10.fail_all(15)
+    reading = turns.read()
+    assert (reasons(reading), reading.gpu_count) == (["gpu_is_lost"], 1)
+    assert (reading.gpu_name, reading.identities, reading.partitioned) == (None, (), None)
+
+
 @pytest.mark.parametrize("present", [True, False])
 def test_the_device_file_is_told_beside_the_failure(
     gb10: NvmlStand, tmp_path: Path, present: bool

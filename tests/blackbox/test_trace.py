@@ -193,6 +193,16 @@ class TestWriter:
         ]
         assert size == len(b'{"t":1}\n')
 
+    def test_unknown_keys_that_json_cannot_hold_are_left_out(self) -> None:
+        """True when a number beyond every float, or a tower of brackets, costs itself alone."""
+        _, got = read_lines('{"t":1,"x":1e999}')
+        tower: list[object] = []
+        for _ in range(3000):
+            tower = [tower]
+        deep = Sample(t=2, machine=GB10, extra={"x": tower})
+        again = read(written(TraceHeader(interval_seconds=1.0, machine=GB10), *got, deep))[1]
+        assert again == [Sample(t=1, machine=GB10), Sample(t=2, machine=GB10)]
+
     def test_a_torn_line_costs_no_other(self) -> None:
         """True when after a short write (disk full) the next line can be read, and says its machine
         again.
@@ -264,6 +274,7 @@ WRONG = [
     ("seconds", '{"t":1,"pending":{"nvml":"12"}}', "pending: '12' is no number"),
     ("rails", '{"t":1,"rails":[1]}', "rails: [1] is no object"),
     ("blocks", '{"t":1,"free_blocks":{"4k":1}}', "free_blocks: a block size"),
+    ("block-size", '{"t":1,"free_blocks":{"1_0":1}}', "free_blocks: a block size"),
     ("block-count", '{"t":1,"free_blocks":{"4096":-1}}', "free_blocks: -1 is not within"),
     ("blocks-list", '{"t":1,"free_blocks":[]}', "free_blocks: [] is no object"),
     ("code", '{"t":1,"kernel":[{"kind":"xid","code":1.5}]}', "kernel: [0] code: 1.5"),

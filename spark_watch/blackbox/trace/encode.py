@@ -22,7 +22,7 @@ _EXACT: Final = 2**53
 """Below it a float that is a whole number is written as one, which is shorter and loses nothing."""
 
 _to_json: Final[Callable[[Any], str]] = json.JSONEncoder(
-    separators=(",", ":"), ensure_ascii=True
+    separators=(",", ":"), ensure_ascii=True, allow_nan=False
 ).encode
 
 _SAMPLE_KEYS: Final = tuple(
@@ -36,7 +36,12 @@ _NOT_EXPORTED: Final = frozenset({"boot_id", "container"})
 
 
 def to_line(value: Mapping[str, Any]) -> bytes:
-    """A JSON object as one line, with its end."""
+    """A JSON object as one line, with its end.
+
+    Raises:
+        ValueError: a number in it is not finite.
+        RecursionError: it is nested too deeply.
+    """
     return _to_json(value).encode() + b"\n"
 
 

@@ -107,14 +107,12 @@ def _by_name(check: Check) -> Check:
 def _blocks(value: Any) -> dict[int, int]:
     if type(value) is not dict:
         raise Refused(f"{shown(value)} is no object")
-    try:
-        return {int(_bytes(int(size))): _count(count) for size, count in value.items()}
-    except Refused:
-        raise
-    except ValueError:
-        raise Refused("a block size is no whole number of bytes") from None
+    if not all(size.isascii() and size.isdigit() and len(size) < _SIZE_DIGITS for size in value):
+        raise Refused("a block size is no whole number of bytes")
+    return {int(size): _count(count) for size, count in value.items()}
 
 
+_SIZE_DIGITS: Final = 20
 _bytes = _whole(0, 2**63)
 _count = _whole(0, 2**63)
 _seconds = _real(0, 1e11)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Protocol
 
 from spark_watch.blackbox.trace.encode import header_object, sample_object, to_line
 from spark_watch.blackbox.trace.header import TraceHeader
 from spark_watch.errors import OutputError
-from spark_watch.model import Sample
+from spark_watch.model import EMPTY, Sample
 
 
 class BinarySink(Protocol):
@@ -22,7 +23,8 @@ class TraceWriter:
 
     So on an unbuffered file a line is one system call, and what another process sees, or what is
     left after a kill, ends at a whole line. Nothing is left out but what is ``None`` or no finite
-    number. Text is written with ``?`` for what is not printable.
+    number, and the unknown keys of a sample that JSON cannot hold. Text is written with ``?`` for
+    what is not printable.
 
     Args:
         stream: an open binary stream; it stays the caller's to flush, sync and close.
@@ -47,11 +49,17 @@ class TraceWriter:
             OutputError: it could not be written, or not as a whole (its cause is the OSError where
                 there was one). The next line starts anew, so that only this one is lost.
         """
-        line = to_line(sample_object(sample, self._machine, export=self._export))
-        size = self._put(line)
+        size = self._put(self._line(sample))
         if sample.machine is not None:
             self._machine = sample.machine
         return size
+
+    def _line(self, sample: Sample) -> bytes:
+        try:
+            return to_line(sample_object(sample, self._machine, export=self._export))
+        except (ValueError, RecursionError):  # only an unknown key can hold 1e999 or 1000 brackets
+            known = dataclasses.replace(sample, extra=EMPTY)
+            return to_line(sample_object(known, self._machine, export=self._export))
 
     def _put(self, line: bytes) -> int:
         if self._torn:

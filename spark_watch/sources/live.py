@@ -120,7 +120,7 @@ class LiveFeed:
                     _Processes(
                         ProcessesSource(proc_root=proc_root, sys_root=sys_root), self._listed
                     ),
-                    5.0,
+                    2.0,
                 ),
             )
         )
@@ -150,7 +150,7 @@ class LiveFeed:
             failed.extend(reading.failures)
             if reading.gpus is not None:
                 parts["gpus"] = reading.gpus
-            if reading.processes is not None:
+            if reading.processes is not None or reading.failures:
                 self._processes = reading.processes
         self._note_machine(parts.get("memory"))
         return Sample(

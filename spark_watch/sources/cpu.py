@@ -47,7 +47,7 @@ class CpuSource:
         self._cores: list[_Core] = []
 
     def read(self) -> Cpu:
-        """Return the load since the reading before, and the fastest core's clock.
+        """Return the load since the last reading that succeeded, and the fastest core's clock.
 
         Shares are ``None`` at the first reading, and where the number of cores has changed or time
         has not moved. Clock and load average are ``None`` where they cannot be read.
@@ -56,7 +56,7 @@ class CpuSource:
             Unavailable: ``malformed`` where the core times make no sense; otherwise the kernel's
                 answer for them.
         """
-        before, self._cores = self._cores, []
+        before = self._cores
         self._cores = self._core_times()
         busy = busiest = None
         if len(before) == len(self._cores):

@@ -17,7 +17,9 @@ from spark_watch.sources.files import label
 _RECORD: Final = re.compile(rb"(\d{1,4}),(\d{1,20}),[^;\n]{1,128};")
 """``/dev/kmsg``: priority, sequence number, time and flags before the message."""
 
-_PLAIN: Final = re.compile(rb"(?:<(\d{1,4})>)?(?:\[[ \d]{1,8}\.\d{6}\](?:\[ *[CT]\d+\])? )?")
+_PLAIN: Final = re.compile(
+    rb"(?=[<\[])(?:<(\d{1,4})>)?(?:\[[ \d]{1,8}\.\d{6}\](?:\[ *[CT]\d+\])? )?"
+)
 """A copy of the log as ``dmesg`` prints it: priority, time and caller, each of them optional."""
 
 _STARTS: Final = (

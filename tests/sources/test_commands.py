@@ -146,6 +146,23 @@ def test_a_name_is_a_base_name_of_safe_characters(
     assert understand(cmdline, comm).name == name
 
 
+@pytest.mark.parametrize(
+    ("comm", "engine"),
+    [
+        (b"VLLM::EngineCor", "vllm"),
+        (b"sglang::schedul", "sglang"),
+        (b"ollama", "ollama"),
+        (b"llama-server", "llama.cpp"),
+        (b"python3", None),
+        (b"", None),
+    ],
+)
+def test_where_the_words_are_hidden_the_short_name_tells(comm: bytes, engine: str | None) -> None:
+    """The kernel's name of 15 characters is enough for an engine, and never for a claim."""
+    command = understand(b"", comm)
+    assert (command.engine, command.claim_ratio, command.claim_bytes) == (engine, None, None)
+
+
 WORDS = st.sampled_from(
     [
         *(b"python3", b"-m", b"vllm", b"serve", b"ollama", b"--gpu-memory-utilization", b"0.5"),

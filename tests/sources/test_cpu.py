@@ -90,6 +90,8 @@ def test_clock_and_load_average_are_absent_where_they_cannot_be_read(
     (proc_root / "loadavg").write_bytes(b"nan nan\n")
     source = CpuSource(proc_root=proc_root, sys_root=tmp_path)
     assert source.read() == Cpu()
+    (proc_root / "loadavg").unlink()
+    assert source.read() == Cpu()
     source.close()
 
 
@@ -99,6 +101,8 @@ def test_the_clock_is_that_of_the_fastest_core_that_says(proc_root: Path, tmp_pa
     for number, kilohertz in enumerate(("1000000\n", "2000000\n")):
         (policies / f"policy{number}").mkdir(parents=True)
         (policies / f"policy{number}" / "scaling_cur_freq").write_text(kilohertz)
+    (policies / "policy2").mkdir()
+    (policies / "boost").write_text("1\n")
     source = CpuSource(proc_root=proc_root, sys_root=tmp_path / "sys")
     assert source.read().max_hertz == 2e9
     (policies / "policy1" / "scaling_cur_freq").write_text("<unknown>\n")
@@ -123,15 +127,16 @@ def test_the_clock_is_that_of_the_fastest_core_that_says(proc_root: Path, tmp_pa
     ],
 )
 def test_core_times_that_make_no_sense_are_malformed(proc_root: Path, text: bytes) -> None:
-    """Garbage in place of the times is an error, and the reading after it has no load."""
+    """Garbage is an error; the load after it is that since the last reading that succeeded."""
     source = CpuSource(proc_root=proc_root, sys_root=SYS)
+    (proc_root / "stat").write_text(_stat((100, 0, 900, 0)))
     source.read()
     (proc_root / "stat").write_bytes(text)
     with pytest.raises(Unavailable) as caught:
         source.read()
     assert caught.value.reason == "malformed"
-    (proc_root / "stat").write_text(_stat((1, 0, 1, 0)))
-    assert source.read().busy_ratio is None
+    (proc_root / "stat").write_text(_stat((150, 0, 1050, 0)))
+    assert source.read().busy_ratio == pytest.approx(0.25)
     source.close()
 
 

@@ -181,6 +181,13 @@ def test_a_grandparents_death_is_noticed_too(
     assert [(each.pid, each.launcher_pid) for each in found] == [(201, None)]
 
 
+def test_ancestors_that_go_round_come_to_an_end(proc: ProcTree, source: ProcessesSource) -> None:
+    """Parents that are each other's children, as no kernel says, are not followed for ever."""
+    proc.spawn(200, "python3", parent=300)
+    proc.spawn(300, "python3", parent=200)
+    assert [(each.pid, each.launcher_pid) for each in source.read([ENGINE])] == [(200, None)]
+
+
 def test_a_reused_pid_is_somebody_new(proc: ProcTree, source: ProcessesSource) -> None:
     """Another start time means another process: nothing of the old one stays."""
     _spawn_vllm(proc)

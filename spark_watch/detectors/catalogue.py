@@ -9,6 +9,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from spark_watch.detectors.condition import Condition
+from spark_watch.detectors.g3_driver.driver_allocation_failures import DriverAllocationFailures
+from spark_watch.detectors.g3_driver.driver_fault import DriverFault
+from spark_watch.detectors.g3_driver.driver_memory_creep import DriverMemoryCreep
 from spark_watch.detectors.g3_driver.driver_stalled import DriverStalled
 from spark_watch.detectors.g3_driver.telemetry_gap import TelemetryGap
 from spark_watch.detectors.g3_memory.memory_collapse import MemoryCollapse
@@ -17,8 +20,16 @@ from spark_watch.detectors.g3_memory.memory_low import MemoryLow
 from spark_watch.detectors.g3_memory.memory_stalled import MemoryStalled
 from spark_watch.detectors.g3_memory.page_cache_squeeze import PageCacheSqueeze
 from spark_watch.detectors.g3_memory.swap_thrash import SwapThrash
+from spark_watch.detectors.g4_power.board_hot import BoardHot
 from spark_watch.detectors.g4_power.gpu_hot import GpuHot
+from spark_watch.detectors.g4_power.low_power_state import LowPowerState
+from spark_watch.detectors.g4_power.power_plateau import PowerPlateau
+from spark_watch.detectors.g4_power.thermal_slowdown import ThermalSlowdown
+from spark_watch.detectors.g4_power.unclean_reboot import UncleanReboot
+from spark_watch.detectors.g6_contention.orphaned_memory import OrphanedMemory
 from spark_watch.detectors.g6_contention.pool_overcommitted import PoolOvercommitted
+from spark_watch.detectors.g6_contention.squeezed import Squeezed
+from spark_watch.detectors.g6_contention.unattributed_memory import UnattributedMemory
 from spark_watch.settings.conditions import ConditionSettings
 
 CATALOGUE: Final[tuple[type[Condition[Any]], ...]] = (
@@ -28,10 +39,21 @@ CATALOGUE: Final[tuple[type[Condition[Any]], ...]] = (
     PageCacheSqueeze,
     SwapThrash,
     MemoryFragmented,
+    DriverAllocationFailures,
+    DriverFault,
     DriverStalled,
+    DriverMemoryCreep,
     TelemetryGap,
+    LowPowerState,
+    ThermalSlowdown,
+    PowerPlateau,
+    BoardHot,
     GpuHot,
+    UncleanReboot,
     PoolOvercommitted,
+    Squeezed,
+    OrphanedMemory,
+    UnattributedMemory,
 )
 """The classes, by gotcha and then by how soon each must be seen."""
 

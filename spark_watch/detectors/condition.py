@@ -9,13 +9,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, Self, TypeVar
 
 from spark_watch.detectors.timeline import Tick
 from spark_watch.model import EMPTY, State
 
 Measures = dict[tuple[str, tuple[str, ...]], float]
 """A judged quantity to the number it has now, by metric name without prefix and label values."""
+
+IDLE_HOLD_SECONDS: Final = 600.0
+"""A raised verdict of a rule that needs load turns unknown after ten idle minutes."""
 
 S = TypeVar("S")
 
@@ -85,6 +88,9 @@ class Condition(ABC, Generic[S]):
         """Return the same rule with nothing remembered."""
         return type(self)(self.settings)
 
+    def acknowledge(self) -> None:
+        """Take note that somebody has seen what stands; it ends what stands until then."""
+
     @abstractmethod
     def judge(self, tick: Tick) -> Mapping[str, Judgement | None] | None:
         """Judge one sample.
@@ -110,7 +116,7 @@ class UnknownReason:
     BROKEN: ClassVar = "The rule failed: {error}. This is a bug of the watch, not of the machine."
     NOT_LOADED: ClassVar = "Not judged under load since this boot."
     OUTDATED: ClassVar = "{state} when last under load {ago} ago; not known whether it still is."
-    IDLE: ClassVar = " Idle since: judged under load {ago} ago."
+    IDLE: ClassVar = " Judged under load {ago} ago; no such load since."
 
 
 def spoken(seconds: float) -> str:

@@ -129,10 +129,18 @@ class Judge:
         self.errors: list[tuple[str, Exception]] = []
         self.measures: Measures = {}
         self.judged: set[str] = set()
+        self._raised: dict[str, State] = {}
 
     def update(self, sample: Sample) -> list[Event]:
-        """Judge one sample and return what changed by it, in the order of the catalogue."""
+        """Judge one sample and return what changed by it, in the order of the catalogue.
+
+        A rule finds in ``Tick.notes`` what others say: under ``standing`` the conditions that were
+        at warning or above at the sample before, and under its own name the state of each such
+        condition that stands before it in the catalogue, at this sample.
+        """
         tick = self.tick = self._timeline.place(sample)
+        if self._raised:
+            tick.notes["standing"] = dict(self._raised)
         self.errors = []
         self.measures = {}
         self._note_failures(sample)
@@ -143,6 +151,11 @@ class Judge:
                 track.replace({})
             self._judge(track, tick)
             self._publish(track, tick, events)
+            if track.state >= State.WARNING:
+                self._raised[track.condition.name] = track.state
+                tick.notes[track.condition.name] = track.state
+            elif self._raised:
+                self._raised.pop(track.condition.name, None)
             if track.condition.measures:
                 self.measures.update(track.condition.measures)
         return events
@@ -316,6 +329,12 @@ class Judge:
             values=judgement.values,
             remedy=remedy,
         )
+
+    def acknowledge(self, name: str) -> None:
+        """Tell the condition of that name that somebody has seen what it says."""
+        for track in self._tracks:
+            if track.condition.name == name:
+                track.condition.acknowledge()
 
     def states(self) -> dict[str, State]:
         """Return the state of every condition now, in the catalogue's order."""

@@ -132,6 +132,50 @@ class Growth:
         return (total - first) / (now - begin) if now > begin else None
 
 
+class Tally:
+    """How many things happened in the last seconds.
+
+    Bounded whatever the rate: what happened within a 64th of the window is counted together, and
+    leaves together when the youngest of it is too old.
+
+    Args:
+        seconds: how far back the window reaches, inclusive.
+    """
+
+    __slots__ = ("_counts", "_since", "seconds", "total")
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.total = 0
+        """How many happened in the window, as of the last reading."""
+        self._counts: deque[list[float]] = deque()
+        self._since: float | None = None
+
+    def add(self, now: float, count: int) -> int:
+        """Take a reading that saw ``count`` things happen and return how many the window holds."""
+        if self._since is None:
+            self._since = now
+        counts = self._counts
+        if count:
+            if counts and now - counts[-1][0] < self.seconds / 64:
+                counts[-1][1] = now
+                counts[-1][2] += count
+            else:
+                counts.append([now, now, count])
+            self.total += count
+        while counts and now - counts[0][1] > self.seconds + 1e-6:
+            self.total -= int(counts.popleft()[2])
+        return self.total
+
+    def full(self, now: float) -> bool:
+        """Whether the readings span the window."""
+        return self._since is not None and now - self._since >= self.seconds * FULL_SHARE
+
+    def restart(self) -> None:
+        """Begin anew after a time that nobody watched; what was counted still counts."""
+        self._since = None
+
+
 class Bucket:
     """What is kept of the readings of one stretch of time."""
 

@@ -9,9 +9,27 @@ from spark_watch.settings.g3 import (
     PageCacheSqueezeSettings,
     SwapThrashSettings,
 )
-from spark_watch.settings.g3_driver import DriverStalledSettings, TelemetryGapSettings
-from spark_watch.settings.g4 import GpuHotSettings
-from spark_watch.settings.g6 import PoolOvercommittedSettings
+from spark_watch.settings.g3_driver import (
+    DriverAllocationFailuresSettings,
+    DriverFaultSettings,
+    DriverMemoryCreepSettings,
+    DriverStalledSettings,
+    TelemetryGapSettings,
+)
+from spark_watch.settings.g4 import (
+    BoardHotSettings,
+    GpuHotSettings,
+    LowPowerStateSettings,
+    PowerPlateauSettings,
+    ThermalSlowdownSettings,
+)
+from spark_watch.settings.g4_boot import UncleanRebootSettings
+from spark_watch.settings.g6 import (
+    OrphanedMemorySettings,
+    PoolOvercommittedSettings,
+    SqueezedSettings,
+    UnattributedMemorySettings,
+)
 
 
 class ConditionSettings(Frozen):
@@ -23,7 +41,20 @@ class ConditionSettings(Frozen):
     page_cache_squeeze: PageCacheSqueezeSettings = PageCacheSqueezeSettings()
     swap_thrash: SwapThrashSettings = SwapThrashSettings()
     memory_fragmented: MemoryFragmentedSettings = MemoryFragmentedSettings()
+    driver_allocation_failures: DriverAllocationFailuresSettings = (
+        DriverAllocationFailuresSettings()
+    )
+    driver_fault: DriverFaultSettings = DriverFaultSettings()
     driver_stalled: DriverStalledSettings = DriverStalledSettings()
+    driver_memory_creep: DriverMemoryCreepSettings = DriverMemoryCreepSettings()
     telemetry_gap: TelemetryGapSettings = TelemetryGapSettings()
+    low_power_state: LowPowerStateSettings = LowPowerStateSettings()
+    thermal_slowdown: ThermalSlowdownSettings = ThermalSlowdownSettings()
+    power_plateau: PowerPlateauSettings = PowerPlateauSettings()
+    board_hot: BoardHotSettings = BoardHotSettings()
     gpu_hot: GpuHotSettings = GpuHotSettings()
+    unclean_reboot: UncleanRebootSettings = UncleanRebootSettings()
     pool_overcommitted: PoolOvercommittedSettings = PoolOvercommittedSettings()
+    squeezed: SqueezedSettings = SqueezedSettings()
+    orphaned_memory: OrphanedMemorySettings = OrphanedMemorySettings()
+    unattributed_memory: UnattributedMemorySettings = UnattributedMemorySettings()

@@ -74,3 +74,136 @@ class PoolOvercommittedSettings(Frozen):
         "moment is no neighbour; a start takes 40 s and more to load "
         "(luisefigueroa/pulsar-gb10-vllm-stack).",
     )
+
+
+class SqueezedSettings(Frozen):
+    """When one GPU process loses memory to another."""
+
+    window_seconds: float = Field(
+        default=60.0,
+        ge=10.0,
+        le=3600.0,
+        description="Losses and growth are measured over this time; a co-tenant's load takes 40 s "
+        "and more (luisefigueroa/pulsar-gb10-vllm-stack).",
+    )
+    hold_seconds: float = Field(
+        default=10.0,
+        ge=0.0,
+        le=600.0,
+        description="How long it must show; a single collection of garbage is over sooner.",
+    )
+    leave_seconds: float = Field(
+        default=60.0,
+        ge=0.0,
+        le=3600.0,
+        description="How long nothing must show before it is over; stalls by swap come every 10 s "
+        "(tonyd2wild/GLM-5.3-Flash-NVFP4-DFlash2-2x-DGX-Spark).",
+    )
+    lost_gib: float = Field(
+        default=1.0,
+        gt=0.0,
+        le=128.0,
+        description="What the process must have lost, for a pool of 121.7 GiB; caches move by a "
+        "few hundred MiB (MiaAI-Lab/Qwen3.8-Flash-Next-Single-DGX-Spark).",
+    )
+    swapped_gib: float = Field(
+        default=0.25,
+        gt=0.0,
+        le=128.0,
+        description="What of it must have gone to swap, for a pool of 121.7 GiB; 3 GiB made decode "
+        "stall for 10 s (tonyd2wild/GLM-5.3-Flash-NVFP4-DFlash2-2x-DGX-Spark).",
+    )
+    grown_gib: float = Field(
+        default=1.0,
+        gt=0.0,
+        le=128.0,
+        description="What another engine must have taken meanwhile, for a pool of 121.7 GiB "
+        "(MiaAI-Lab/Qwen3.8-Flash-Next-Single-DGX-Spark#54).",
+    )
+    faults_per_minute: float = Field(
+        default=50.0,
+        gt=0.0,
+        le=1e6,
+        description="Major faults of the process from which it is read back from disk; 237 at a "
+        "first touch, with no refault, were healthy (docs.kernel.org, admin-guide/mm/concepts).",
+    )
+    refaults_per_minute: float = Field(
+        default=50.0,
+        gt=0.0,
+        le=1e9,
+        description="Refaults on the machine that make those faults a loss: pages that were there "
+        "before (docs.kernel.org, workingset_refault in admin-guide/cgroup-v2).",
+    )
+    swap_in_mib_per_minute: float = Field(
+        default=1.0,
+        gt=0.0,
+        le=1e6,
+        description="Or so much read back from swap: 256 pages "
+        "(Reederey87/dgx-spark-2x-deepseek-v4-flash).",
+    )
+    low_memory_gib: float = Field(
+        default=16.0,
+        ge=0.0,
+        le=128.0,
+        description="A loss counts only with less than this available, for a pool of 121.7 GiB: "
+        "with more the kernel takes from nobody "
+        "(MiaAI-Lab/Qwen3.8-Flash-Next-Single-DGX-Spark#54).",
+    )
+    settle_seconds: float = Field(
+        default=300.0,
+        ge=0.0,
+        le=86400.0,
+        description="A process younger than this loads: what it frees and faults is its own "
+        "start (RyderFreeman4Logos/gb10-services).",
+    )
+    frozen_seconds: float = Field(
+        default=60.0,
+        ge=5.0,
+        le=3600.0,
+        description="How long requests must run without a token; a long prefill kept other streams "
+        "waiting for 34.5 s (MiaAI-Lab/Qwen3.8-Flash-Next-Single-DGX-Spark).",
+    )
+
+
+class OrphanedMemorySettings(Frozen):
+    """When an engine process outlived its launcher."""
+
+    hold_seconds: float = Field(
+        default=60.0,
+        ge=0.0,
+        le=3600.0,
+        description="How long the launcher must be gone: an orderly stop takes seconds, an engine "
+        "process kept 104 GiB for good (Blackwellboy/model-serving-minefield).",
+    )
+    minimum_gib: float = Field(
+        default=0.5,
+        ge=0.0,
+        le=128.0,
+        description="What it must hold of the GPU's memory at least, for a pool of 121.7 GiB "
+        "(Blackwellboy/model-serving-minefield).",
+    )
+
+
+class UnattributedMemorySettings(Frozen):
+    """When the driver holds more than the listed processes explain."""
+
+    info_gib: float = Field(
+        default=16.0,
+        gt=0.0,
+        le=128.0,
+        description="How much more, for a pool of 121.7 GiB; 1 to 9 GiB between the two counts "
+        "are normal (Syllo/nvtop#449).",
+    )
+    leave_gib: float = Field(
+        default=12.0,
+        ge=0.0,
+        le=128.0,
+        description="Below this it is explained again (Syllo/nvtop#449).",
+    )
+    hold_seconds: float = Field(
+        default=60.0,
+        ge=0.0,
+        le=3600.0,
+        description="How long: a load grows by 2 GiB/s between two looks at the list "
+        "(vllm-project/vllm#56824).",
+    )

@@ -90,6 +90,14 @@ def engines(processes: Iterable[Process], pool_bytes: int | None) -> list[Engine
     return list(found.values())
 
 
+def listed_engines(tick: Tick) -> list[Engine]:
+    """Return the engines of this sample's list, worked out once for all rules that ask."""
+    found: list[Engine] | None = tick.notes.get("engines")
+    if found is None:
+        found = tick.notes["engines"] = engines(tick.sample.processes or (), tick.pool_bytes)
+    return found
+
+
 def _pid(process: Process) -> int:
     return process.pid
 

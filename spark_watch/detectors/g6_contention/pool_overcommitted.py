@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from spark_watch.detectors.condition import Condition, Judgement
-from spark_watch.detectors.g6_contention.engines import Engine, engines, hidden
+from spark_watch.detectors.g6_contention.engines import Engine, hidden, listed_engines
 from spark_watch.detectors.holds import Level
 from spark_watch.detectors.pool import Pool, available_bytes
 from spark_watch.detectors.timeline import Tick
@@ -50,13 +50,12 @@ class PoolOvercommitted(Condition[PoolOvercommittedSettings]):
     def judge(self, tick: Tick) -> Mapping[str, Judgement | None] | None:
         """Judge the engines that hold GPU memory together."""
         memory = self._pool.update(tick)
-        processes = tick.sample.processes
-        if processes is None:
+        if tick.sample.processes is None:
             return None
         unseen = hidden(tick, memory)
         if unseen is not None:
             return {"host": unseen}
-        found = engines(processes, tick.pool_bytes)
+        found = listed_engines(tick)
         claimed = [engine for engine in found if engine.claim is not None]
         claims = sum(engine.claim or 0.0 for engine in claimed)
         over, full = self._judge_claims(tick, claims if len(claimed) > 1 else 0.0)

@@ -1,0 +1,122 @@
+"""Two looks at the processes a minute apart: who lost memory meanwhile, and who grew."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from spark_watch.detectors.timeline import Tick
+from spark_watch.model import Process, Vm
+
+LOOKS: Final = 12
+"""So many looks at the list are kept for the window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The list at one moment, and the kernel's counters beside it."""
+
+    at: float
+    processes: dict[int, Process]
+    vm: Vm | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of one process since the look before; ``None`` is not known.
+
+    ``memory_bytes`` is GPU memory and resident memory together, so that weights that go from the
+    one to the other are neither lost nor gained. ``taken_bytes`` counts what went to swap as well:
+    a process that grows while it is paged out itself takes more all the same.
+    """
+
+    memory_bytes: int | None
+    swapped_bytes: int | None
+    taken_bytes: int
+    major_faults: int | None
+
+
+class Looks:
+    """The lists of the last window, thinned to a dozen.
+
+    Args:
+        seconds: length of the window; two intervals where those are longer.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._looks: deque[Look] = deque(maxlen=LOOKS + 2)
+        self._vm: Vm | None = None
+        self._began_at: float | None = None
+
+    def add(self, tick: Tick, processes: tuple[Process, ...]) -> Look:
+        """Take a list and return the oldest look in the window, itself where there is no other."""
+        now = tick.now
+        if tick.sample.vm is not None:
+            self._vm = tick.sample.vm
+        looks = self._looks
+        if tick.hole("processes"):
+            looks.clear()
+            self._began_at = None
+        if self._began_at is None:
+            self._began_at = now
+        span = max(self._seconds, 2.0 * tick.interval("processes"))
+        look = Look(now, {process.pid: process for process in processes}, self._vm)
+        if not looks or now - looks[-1].at >= self._seconds / LOOKS:
+            looks.append(look)
+        while len(looks) > 1 and now - looks[0].at > span * 1.01:
+            looks.popleft()
+        return looks[0]
+
+    def note(self, tick: Tick) -> None:
+        """Keep the newest counters of a sample that holds no list."""
+        if tick.sample.vm is not None:
+            self._vm = tick.sample.vm
+
+    def full(self, now: float) -> bool:
+        """Whether the lists were watched for the length of the window without a hole."""
+        return self._began_at is not None and now - self._began_at >= self._seconds * 0.95
+
+    @property
+    def vm(self) -> Vm | None:
+        """The newest counters."""
+        return self._vm
+
+
+def same(before: Process | None, after: Process) -> bool:
+    """Whether the two records are of one process: a pid may be given out again."""
+    return before is not None and before.started_seconds == after.started_seconds
+
+
+def change(before: Process, after: Process) -> Change:
+    """Return what became of a process from one look to the other."""
+    parts = [
+        new - old
+        for old, new in (
+            (before.gpu_bytes, after.gpu_bytes),
+            (before.resident_bytes, after.resident_bytes),
+        )
+        if old is not None and new is not None
+    ]
+    memory = sum(parts) if parts else None
+    swapped = _difference(before.swapped_bytes, after.swapped_bytes)
+    return Change(
+        memory_bytes=memory,
+        swapped_bytes=swapped,
+        taken_bytes=(memory or 0) + (swapped or 0),
+        major_faults=_difference(before.major_faults, after.major_faults),
+    )
+
+
+def counted(before: Vm | None, after: Vm | None) -> tuple[int, int]:
+    """Return refaults and bytes swapped in between two looks; a reset counter counts nothing."""
+    if before is None or after is None:
+        return 0, 0
+    refaults = _difference(before.refaults, after.refaults) or 0
+    swapped_in = _difference(before.swapped_in_bytes, after.swapped_in_bytes) or 0
+    return max(0, refaults), max(0, swapped_in)
+
+
+def _difference(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else after - before

@@ -21,6 +21,8 @@ class ProcessesSource:
     """Adds to NVML's list what ``/proc`` says of each process in it, and of their launchers.
 
     No other process is looked at, except the ancestors of these when one is new or has changed.
+    Reading a command line waits for a lock of that process, which a process stuck in the kernel may
+    hold: call it from a thread that nobody waits for.
 
     Args:
         proc_root: where ``/proc`` is.

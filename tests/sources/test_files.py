@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spark_watch.errors import Unavailable, Unsupported
-from spark_watch.sources.files import KeptFile, label, natural, source_error
+from spark_watch.sources.files import KeptFile, children, integer, label, natural, source_error
 
 
 def test_a_kept_file_shows_what_was_written_since(tmp_path: Path) -> None:
@@ -176,3 +179,49 @@ def test_a_label_keeps_only_what_a_label_may_hold() -> None:
     assert label(b'VLLM::Worker_TP0"}\n evil\xff\x00') == "VLLM::Worker_TP0evil"
     assert label(b"x" * 100) == "x" * 48
     assert label(b"\xff\x00 ") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (b"52400\n", 52_400),
+        (b"-40000", -40_000),
+        (b"0\n", 0),
+        (b"4294967295\n", 2**32 - 1),
+        (b"42949672950\n", None),
+        (b"1\n2\n", None),
+        (b"1\n\n", None),
+        (b" 1\n", None),
+        (b"+1\n", None),
+        (b"--1\n", None),
+        (b"1.5\n", None),
+        (b"", None),
+    ],
+)
+def test_an_attribute_is_one_number_or_none(text: bytes, value: int | None) -> None:
+    """A sign, up to ten digits and one newline; anything else is no number."""
+    assert integer(text) == value
+
+
+@given(st.binary(max_size=24) | st.from_regex(rb"-?[0-9]{1,12}\n?", fullmatch=True))
+def test_no_number_and_no_label_is_invented(text: bytes) -> None:
+    """Whatever the text, a number is the text itself and a label is made of its characters."""
+    number = integer(text)
+    assert number is None or number == int(text)
+    whole = natural(text)
+    assert whole is None or whole == int(text)
+    name = label(text)
+    assert name is None or (re.fullmatch(r"[A-Za-z0-9_.:-]{1,48}", name) is not None)
+    assert name is None or set(name.encode()) <= set(text)
+
+
+def test_the_names_in_a_folder_come_sorted_or_as_an_error(tmp_path: Path) -> None:
+    """A folder that is not there is the class asked for; a file in its place is ``not_found``."""
+    for name in ("b", "a"):
+        (tmp_path / name).write_bytes(b"")
+    assert children(tmp_path) == ["a", "b"]
+    with pytest.raises(Unsupported):
+        children(tmp_path / "none", absent=Unsupported)
+    with pytest.raises(Unavailable) as caught:
+        children(tmp_path / "a")
+    assert caught.value.reason == "not_found"

@@ -67,3 +67,18 @@ def test_a_machine_without_it_is_an_error_with_a_reason(name: str, tmp_path: Pat
             source.read()
         assert caught.value.reason == "not_found"
     assert _descriptors() == before
+
+
+def test_the_files_of_this_very_machine_are_understood() -> None:
+    """What every Linux prints is read from the real ``/proc``: memory, counters, cores, boot id."""
+    memory, vm, cpu, boot = MeminfoSource(), VmstatSource(), CpuSource(), BootSource()
+    pool, counters = memory.read(), vm.read()
+    assert pool.total_bytes is not None
+    assert pool.available_bytes is not None
+    assert 0 < pool.available_bytes <= pool.total_bytes
+    assert counters.major_faults is not None
+    assert counters.refaults is not None
+    assert cpu.read().load1 is not None
+    assert len(boot.read()) == 36
+    for source in (memory, vm, cpu, boot):
+        source.close()

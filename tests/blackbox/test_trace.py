@@ -6,6 +6,7 @@ import dataclasses
 import gzip
 import io
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -480,6 +481,8 @@ class TestDamage:
 
 def test_a_day_at_one_hertz_is_read_in_ten_seconds() -> None:
     """True when 86,400 lines of 1.5 KB take at most 10 s of CPU, judged by 2,000 of them."""
+    if sys.gettrace() is not None:
+        pytest.skip("a tracer is at work, whose time would be measured too")
     line = {
         "t": 1788070304.5,
         "gpus": [

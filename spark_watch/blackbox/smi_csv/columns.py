@@ -42,6 +42,7 @@ SLOWDOWNS: Final = frozenset(
 """The reasons that must all be columns before "none is active" can be said of a row."""
 
 _MASK: Final = re.compile(r"0x[0-9a-fA-F]{1,16}", re.ASCII)
+_INDEX: Final = re.compile(r"\d{1,3}", re.ASCII)
 _PSTATE: Final = re.compile(r"[Pp](\d{1,2})", re.ASCII)
 
 
@@ -91,7 +92,7 @@ def _text(cell: str, _: str | None) -> str:
 
 
 def _index(cell: str, _: str | None) -> int:
-    if not cell.isascii() or not cell.isdigit() or int(cell) > MOST_GPUS:
+    if not _INDEX.fullmatch(cell) or int(cell) > MOST_GPUS:
         raise Refused(f"{shown(cell)} is no GPU's index")
     return int(cell)
 

@@ -20,7 +20,7 @@ from spark_watch.blackbox.smi_csv.layout import (
 )
 from spark_watch.blackbox.smi_csv.times import Clock
 from spark_watch.blackbox.smi_csv.units import error_in, is_absent
-from spark_watch.blackbox.trace.schema import Refused, shown
+from spark_watch.blackbox.trace.schema import VALUES, Refused, shown
 
 _PREAMBLE: Final = 20
 """Lines in which the table must begin; a monitor's own words may stand before it."""
@@ -114,7 +114,7 @@ class Rows:
             self._distrust_end(line, row)
         if "time" not in row.values:
             raise Refused("the time is missing")
-        row.t = self.clock.read(row.values.pop("time"))
+        row.t = VALUES["t"](self.clock.read(row.values.pop("time")))
         row.gpu = self._index(row)
         return row
 

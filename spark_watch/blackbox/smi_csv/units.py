@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -117,4 +118,7 @@ def read_value(cell: str, quantity: Quantity, unit: str | None) -> float:
         raise Refused(f"{shown(cell)} has no unit")
     if stated not in quantity.units:
         raise Refused(f"{shown(cell)}: {shown(stated)} is no unit of {quantity.name}")
-    return round(number * quantity.units[stated], 9)
+    value = number * quantity.units[stated]
+    if not math.isfinite(value):
+        raise Refused(f"{shown(cell)} is beyond every number")
+    return round(value, 9)

@@ -1,7 +1,7 @@
 """What a command line says: which engine it is, whether it starts others, what it claims.
 
-A command line may hold keys and names of people. Only the base name of the program and the values
-of the few flags named here ever leave this module.
+A command line may hold keys and names of people. Only the base name of the program and the numbers
+of a few known flags ever leave this module.
 
 Titles that replace a command line come from the engines themselves
 (``VLLM::EngineCore``, ``sglang::scheduler_TP0``); then the flags are on an ancestor alone.
@@ -10,10 +10,11 @@ Titles that replace a command line come from the engines themselves
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
+from spark_watch.sources.claims import NO_CLAIM, Claim, claim
 from spark_watch.sources.files import label
 
 _PYTHON: Final = re.compile(rb"(?:python|pypy)[\d.]*[a-z]?")
@@ -33,49 +34,19 @@ _TRAINERS: Final = frozenset(
     }
 )
 
-_RATIO_FLAGS: Final[Mapping[str, tuple[bytes, ...]]] = {
-    "vllm": (b"gpu-memory-utilization",),
-    "sglang": (b"mem-fraction-static",),
-    "tgi": (b"cuda-memory-fraction",),
-    # A share of what is free at the start, so an upper bound of the share of the pool.
-    "tensorrt-llm": (b"kv-cache-free-gpu-memory-fraction", b"free-gpu-memory-fraction"),
-}
-_BYTES_FLAG: Final = b"kv-cache-memory-bytes"
-_CONFIG_FLAG: Final = b"config"
-_WANTED: Final = frozenset(
-    {_BYTES_FLAG, _CONFIG_FLAG, *(flag for flags in _RATIO_FLAGS.values() for flag in flags)}
-)
-_TGI_VARIABLE: Final = b"CUDA_MEMORY_FRACTION="
-
-VLLM_DEFAULT: Final = 0.9
-"""``--gpu-memory-utilization`` where nobody sets it (vLLM's engine arguments; later 0.92)."""
-TGI_DEFAULT: Final = 1.0
-"""``--cuda-memory-fraction`` where nobody sets it (TGI's launcher arguments)."""
-
-_RATIO: Final = re.compile(rb"[01]?\.\d{1,18}|1")
-_SIZE: Final = re.compile(rb"(\d{1,15})([kKmMgGtT]?)")
-_UNITS: Final[Mapping[bytes, int]] = {
-    b"": 1,
-    b"k": 10**3,
-    b"m": 10**6,
-    b"g": 10**9,
-    b"t": 10**12,
-} | {b"K": 2**10, b"M": 2**20, b"G": 2**30, b"T": 2**40}
-
 
 @dataclass(frozen=True, slots=True)
 class Command:
     """What is worth knowing of a command line.
 
     ``launches`` is true of a program that holds the flags and starts the processes that hold the
-    memory. A claim is a share of the pool or a size in bytes, never both.
+    memory.
     """
 
     name: str | None = None
     engine: str | None = None
     launches: bool = False
-    claim_ratio: float | None = None
-    claim_bytes: int | None = None
+    claim: Claim = NO_CLAIM
 
 
 def understand(cmdline: bytes, comm: bytes, *, folder: bytes = b"") -> Command:
@@ -99,22 +70,7 @@ def understand(cmdline: bytes, comm: bytes, *, folder: bytes = b"") -> Command:
         b"ollama" in word and b"/blobs/" in word for word in arguments
     ):
         engine = "ollama"
-    return _with_claim(Command(name, engine, launches), base, arguments)
-
-
-def with_environment(command: Command, environ: bytes) -> Command:
-    """Return ``command`` with the claim that TGI takes from its environment, or its default.
-
-    Args:
-        command: a command of TGI; any other comes back as it is, and so does one with a claim.
-        environ: the text of ``/proc/PID/environ``. Only ``CUDA_MEMORY_FRACTION`` is looked at.
-    """
-    if command.engine != "tgi" or command.claim_ratio is not None:
-        return command
-    for entry in environ.split(b"\0"):
-        if entry.startswith(_TGI_VARIABLE):
-            return replace(command, claim_ratio=_ratio(entry[len(_TGI_VARIABLE) :]))
-    return replace(command, claim_ratio=TGI_DEFAULT)
+    return Command(name, engine, launches, claim(engine, base, arguments))
 
 
 def _name(word: bytes, comm: bytes) -> str | None:
@@ -164,46 +120,3 @@ def _engine(
 def _package(base: bytes) -> str | None:
     """Return the engine whose command or module ``base`` is; ``vllm.py`` is somebody's script."""
     return None if base.endswith(b".py") else _PACKAGES.get(base.partition(b".")[0])
-
-
-def _with_claim(command: Command, base: bytes, arguments: Sequence[bytes]) -> Command:
-    ratio_flags = _RATIO_FLAGS.get(command.engine or "")
-    if ratio_flags is None:
-        return command
-    serves = base.startswith(b"vllm.entrypoints") or list(arguments[:1]) == [b"serve"]
-    ratio = VLLM_DEFAULT if command.engine == "vllm" and serves else None
-    given = {flag: value for flag, value in _flags(arguments) if flag in _WANTED}
-    if _CONFIG_FLAG in given:
-        ratio = None  # the share may stand in that file
-    for flag in ratio_flags:
-        if flag in given:
-            ratio = _ratio(given[flag])
-    if command.engine == "vllm" and (size := _size(given.get(_BYTES_FLAG, b""))):
-        # The size takes the place of the share, whatever the share is.
-        return replace(command, claim_bytes=size)
-    return replace(command, claim_ratio=ratio)
-
-
-def _flags(arguments: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """Yield each ``--flag`` with what follows it, after ``=`` or as the next word."""
-    for at, word in enumerate(arguments):
-        if word.startswith(b"--"):
-            flag, equals, value = word[2:].partition(b"=")
-            # Engines take both spellings.
-            flag = flag.replace(b"_", b"-")
-            yield flag, value if equals else b"".join(arguments[at + 1 : at + 2])
-
-
-def _ratio(word: bytes) -> float | None:
-    if _RATIO.fullmatch(word) is None:
-        return None
-    ratio = float(word)
-    return ratio if 0 < ratio <= 1 else None
-
-
-def _size(word: bytes) -> int | None:
-    """Return bytes; a small unit letter counts in thousands, a large one in 1024s, as in vLLM."""
-    match = _SIZE.fullmatch(word)
-    if match is None:
-        return None
-    return int(match[1]) * _UNITS[match[2]]

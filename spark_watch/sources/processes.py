@@ -138,6 +138,6 @@ class ProcessesSource:
             cgroup_refaults=self._refaults.of(identity.group),
             started_seconds=stat.started / self._ticks_per_second,
             launcher_pid=None if identity.launcher is None else identity.launcher.pid,
-            claim_ratio=command.claim_ratio,
-            claim_bytes=command.claim_bytes,
+            claim_ratio=command.claim.ratio,
+            claim_bytes=command.claim.size,
         )

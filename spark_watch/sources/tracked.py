@@ -11,27 +11,16 @@ from typing import Final, NamedTuple
 
 from spark_watch.errors import SourceError
 from spark_watch.sources.cgroups import container, group
-from spark_watch.sources.commands import Command, understand, with_environment
-from spark_watch.sources.files import KeptFile, natural, read_once
+from spark_watch.sources.claims import NO_CLAIM, environment_claim
+from spark_watch.sources.commands import Command, understand
+from spark_watch.sources.files import KeptFile, read_once
+from spark_watch.sources.proc_stat import Stat, kibibytes, parse_stat
 
 _DEEPEST: Final = 16
 """How many ancestors are looked at. Containers and shells make about six."""
 
 _LONGEST_TEXT: Final = 131072
 _DEAD: Final = frozenset({b"Z", b"X"})
-
-# Fields of /proc/PID/stat, counted from the one after the name (the third, "state").
-_STATE, _PARENT, _MAJOR_FAULTS, _START = 0, 1, 9, 19
-
-
-class Stat(NamedTuple):
-    """What ``/proc/PID/stat`` says; ``started`` is in clock ticks since boot."""
-
-    comm: bytes
-    state: bytes
-    parent: int
-    major_faults: int
-    started: int
 
 
 class Launcher(NamedTuple):
@@ -49,35 +38,6 @@ class Identity:
     container: str | None = None
     group: str | None = None
     launcher: Launcher | None = None
-
-
-def parse_stat(text: bytes) -> Stat | None:
-    """Return the parts of ``/proc/PID/stat``, ``None`` where they are garbled or cut off.
-
-    The name may hold blanks and parentheses, so that fields are counted from the last one.
-
-    Source: https://docs.kernel.org/filesystems/proc.html (``stat``)
-    """
-    opened, closed = text.find(b"("), text.rfind(b")")
-    words = text[closed + 1 :].split(None, _START + 1)
-    if not 0 <= opened < closed or len(words) <= _START + 1:
-        return None
-    parent, faults = natural(words[_PARENT]), natural(words[_MAJOR_FAULTS])
-    started = natural(words[_START])
-    if parent is None or faults is None or started is None:
-        return None
-    return Stat(text[opened + 1 : closed], words[_STATE], parent, faults, started)
-
-
-def kibibytes(text: bytes, key: bytes) -> int | None:
-    """Return the bytes of a line such as ``VmRSS:  1024 kB`` of ``/proc/PID/status``."""
-    start = text.find(b"\n" + key + b":")
-    end = text.find(b"\n", start + 1)
-    if start < 0 or end < 0:
-        return None
-    words = text[start + len(key) + 2 : end].split()
-    number = natural(words[0]) if words[1:] == [b"kB"] else None
-    return None if number is None else number * 1024
 
 
 class Tracked:
@@ -185,20 +145,19 @@ def _command(folder: Path, stat: Stat) -> Command:
     except OSError:
         working = b""
     command = understand(_text(folder / "cmdline"), stat.comm, folder=working)
-    if command.engine == "tgi" and command.launches:
+    if command.engine == "tgi" and command.launches and command.claim == NO_CLAIM:
         with suppress(SourceError):
-            return with_environment(command, read_once(folder / "environ", limit=_LONGEST_TEXT))
+            environ = read_once(folder / "environ", limit=_LONGEST_TEXT)
+            return replace(command, claim=environment_claim(environ))
     return command
 
 
 def _claiming(command: Command, other: Command) -> Command:
     """Return ``command`` with the engine and the claim of ``other`` where it has none itself."""
     engine = command.engine or other.engine
-    if engine != other.engine or command.claim_ratio or command.claim_bytes:
+    if engine != other.engine or command.claim != NO_CLAIM:
         return replace(command, engine=engine)
-    return replace(
-        command, engine=engine, claim_ratio=other.claim_ratio, claim_bytes=other.claim_bytes
-    )
+    return replace(command, engine=engine, claim=other.claim)
 
 
 def _text(path: Path) -> bytes:

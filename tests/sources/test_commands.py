@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_watch.sources.commands import Command, understand, with_environment
+from spark_watch.sources.claims import NO_CLAIM
+from spark_watch.sources.commands import Command, understand
 
 
 def _cmdline(line: str) -> bytes:
@@ -70,60 +71,6 @@ def test_a_relative_main_is_comfyui_only_in_its_own_folder() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "ratio", "size"),
-    [
-        ("vllm serve m --gpu-memory-utilization 0.6", 0.6, None),
-        ("vllm serve m --gpu-memory-utilization=.55", 0.55, None),
-        ("vllm serve m --gpu_memory_utilization 1", 1.0, None),
-        ("vllm serve m --gpu-memory-utilization 0.5 --gpu-memory-utilization 0.7", 0.7, None),
-        ("vllm serve m", 0.9, None),
-        ("python3 -m vllm.entrypoints.openai.api_server", 0.9, None),
-        ("vllm serve m --config c.yaml", None, None),
-        ("vllm serve m --config c.yaml --gpu-memory-utilization 0.9", 0.9, None),
-        ("vllm bench throughput", None, None),
-        ("vllm bench throughput --gpu-memory-utilization 0.4", 0.4, None),
-        ("vllm serve m --gpu-memory-utilization 1.5", None, None),
-        ("vllm serve m --gpu-memory-utilization 0", None, None),
-        ("vllm serve m --gpu-memory-utilization -0.5", None, None),
-        ("vllm serve m --gpu-memory-utilization nan", None, None),
-        ("vllm serve m --gpu-memory-utilization 1e-1", None, None),
-        ("vllm serve m --gpu-memory-utilization", None, None),
-        ("vllm serve m --kv-cache-memory-bytes 25G --gpu-memory-utilization 0.6", None, 25 * 2**30),
-        ("vllm serve m --kv-cache-memory-bytes=25g", None, 25 * 10**9),
-        ("vllm serve m --kv-cache-memory-bytes 4096", None, 4096),
-        ("vllm serve m --kv-cache-memory-bytes auto", 0.9, None),
-        ("vllm serve m --kv-cache-memory-bytes " + "9" * 40, 0.9, None),
-        ("python -m sglang.launch_server --mem-fraction-static 0.75", 0.75, None),
-        ("python -m sglang.launch_server", None, None),
-        ("text-generation-launcher --cuda-memory-fraction 0.5", 0.5, None),
-        ("trtllm-serve m --kv_cache_free_gpu_memory_fraction 0.4", 0.4, None),
-        ("trtllm-serve m --free_gpu_memory_fraction=0.3", 0.3, None),
-        ("trtllm-serve m", None, None),
-        ("llama-server --gpu-memory-utilization 0.5", None, None),
-        ("python3 train.py --gpu-memory-utilization 0.5", None, None),
-    ],
-)
-def test_a_claim_is_a_known_flag_of_its_engine(
-    line: str, ratio: float | None, size: int | None
-) -> None:
-    """Both spellings are read, the last one counts, and without any vLLM's default stands."""
-    command = _understand(line)
-    assert (command.claim_ratio, command.claim_bytes) == (ratio, size)
-
-
-def test_tgi_takes_its_claim_from_the_environment_too() -> None:
-    """The flag comes first, then the variable, then the default; other engines have none of it."""
-    plain = _understand("text-generation-launcher --model-id m")
-    flagged = _understand("text-generation-launcher --cuda-memory-fraction 0.5")
-    environ = b"HF_TOKEN=x\0CUDA_MEMORY_FRACTION=0.25\0"
-    assert with_environment(plain, environ).claim_ratio == 0.25
-    assert with_environment(flagged, environ).claim_ratio == 0.5
-    assert with_environment(plain, b"HF_TOKEN=x\0").claim_ratio == 1.0
-    assert with_environment(plain, b"CUDA_MEMORY_FRACTION=lots\0").claim_ratio is None
-    assert with_environment(_understand("ollama serve"), environ).claim_ratio is None
-
-
-@pytest.mark.parametrize(
     ("cmdline", "comm", "name"),
     [
         (b"/opt/llama.cpp/llama-server\0-m\0x\0", b"llama-server", "llama-server"),
@@ -160,7 +107,7 @@ def test_a_name_is_a_base_name_of_safe_characters(
 def test_where_the_words_are_hidden_the_short_name_tells(comm: bytes, engine: str | None) -> None:
     """The kernel's name of 15 characters is enough for an engine, and never for a claim."""
     command = understand(b"", comm)
-    assert (command.engine, command.claim_ratio, command.claim_bytes) == (engine, None, None)
+    assert (command.engine, command.claim) == (engine, NO_CLAIM)
 
 
 WORDS = st.sampled_from(
@@ -190,8 +137,9 @@ def test_nothing_but_names_and_flag_values_comes_out(
     cmdline = b"\0".join(words)
     command = understand(cmdline, comm, folder=folder)
     assert command.name is None or re.fullmatch(r"[A-Za-z0-9_.:-]{1,48}", command.name)
-    assert command.claim_ratio is None or 0 < command.claim_ratio <= 1
-    assert command.claim_bytes is None or command.claim_bytes > 0
+    ratio, size = command.claim
+    assert ratio is None or 0 < ratio <= 1
+    assert size is None or size > 0
     first = cmdline.rstrip(b"\0").split(b"\0")[0]
     if command.name is not None:
         assert set(command.name.encode()) <= set(first + comm)

@@ -9,12 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spark_watch.model import Process
 from spark_watch.sources.processes import ProcessesSource
-from spark_watch.sources.tracked import kibibytes, parse_stat
 from tests.sources.proc_tree import ProcTree
 
 KIB = 1024
@@ -144,12 +141,17 @@ def test_tgi_takes_its_claim_from_the_launchers_environment(
     proc: ProcTree, source: ProcessesSource
 ) -> None:
     """Where the environment is readable its one known variable is the claim; else there is none."""
-    place = proc.spawn(100, "text-generation-launcher", environ="CUDA_MEMORY_FRACTION=0.3\0")
+    variable = "CUDA_MEMORY_FRACTION=0.3\0"
+    place = proc.spawn(100, "text-generation-launcher", environ=variable)
     proc.spawn(200, "text-generation-server", "serve", parent=100)
     assert source.read([ENGINE])[0].claim_ratio == 0.3
     source.close()
     (place / "environ").unlink()
     assert source.read([ENGINE])[0].claim_ratio is None
+    source.close()
+    flag = ("--cuda-memory-fraction", "0.5")
+    proc.spawn(100, "text-generation-launcher", *flag, environ=variable)
+    assert source.read([ENGINE])[0].claim_ratio == 0.5
 
 
 def test_an_engine_that_lost_its_launcher_says_so(proc: ProcTree, source: ProcessesSource) -> None:
@@ -304,39 +306,6 @@ def test_any_file_may_be_anything(
         path.write_bytes(b"9" * 300_000)
     (found,) = source.read([ENGINE])
     assert (found.pid, found.gpu_bytes) == (200, 80 * 2**30)
-
-
-def test_a_name_may_hold_parentheses_and_blanks() -> None:
-    """Fields are counted from the last parenthesis."""
-    fields = " ".join(str(number) for number in range(4, 30))
-    stat = parse_stat(f"7 (a) S 1 (b) c) R {fields}\n".encode())
-    assert stat is not None
-    assert (stat.comm, stat.state, stat.parent) == (b"a) S 1 (b) c", b"R", 4)
-    assert (stat.major_faults, stat.started) == (12, 22)
-
-
-def test_kibibytes_takes_whole_keys_and_whole_lines_only() -> None:
-    """A longer key, a line without its unit and a line without its end are not read."""
-    text = b"Name:\tVmRSS: 7 kB\nxVmRSS: 1 kB\nVmRSSx: 2 kB\nVmRSS:\t  3 kB\nVmSwap: 4\nVmHWM: 5 kB"
-    assert kibibytes(text, b"VmRSS") == 3 * KIB
-    assert kibibytes(text, b"VmSwap") is None
-    assert kibibytes(text, b"VmHWM") is None
-    assert kibibytes(text, b"VmPTE") is None
-
-
-PIECES = st.sampled_from(
-    [b"1 ", b"(", b")", b"S ", b"99 ", b"-1 ", b"4 5 6 7 8 9 10 11 12 13 14 15 "]
-)
-
-
-@given(st.lists(PIECES | st.binary(max_size=4), max_size=30).map(b"".join))
-def test_no_number_of_stat_is_invented(text: bytes) -> None:
-    """Whatever the text, each number of the result stands in it as a word."""
-    stat = parse_stat(text)
-    if stat is not None:
-        words = text.rpartition(b")")[2].split()
-        for number in (stat.parent, stat.major_faults, stat.started):
-            assert number in [int(word) for word in words if word.isdigit()]
 
 
 def test_this_very_process_is_described() -> None:

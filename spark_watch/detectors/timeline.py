@@ -111,6 +111,8 @@ class Tick:
     pool_bytes: int | None
     scale: float
     cadences: dict[str, Cadence]
+    shared: dict[str, Any] = field(default_factory=dict)
+    """Room for what several rules derive from the stream; the same one until a restart."""
     notes: dict[str, Any] = field(default_factory=dict)
     """Scratch room for what several rules derive from the same sample; emptied at each sample."""
 
@@ -183,12 +185,14 @@ class Timeline:
         self._boot_id: str | None = None
         self._now = 0.0
         self._cadences: dict[str, Cadence] = {}
+        self._shared: dict[str, Any] = {}
         self._pool: int | None = machine.memory_total_bytes if machine else None
         self._scale = self._pool / REFERENCE_POOL_BYTES if self._pool else 1.0
         self._fresh()
 
     def _fresh(self) -> None:
         self._cadences = {part: Cadence(self._interval) for part in (*PARTS, "sample")}
+        self._shared = {}
 
     def place(self, sample: Sample) -> Tick:
         """Return the tick of ``sample``, which must come after the samples placed before."""
@@ -218,6 +222,7 @@ class Timeline:
             pool_bytes=self._pool,
             scale=self._scale,
             cadences=cadences,
+            shared=self._shared,
         )
 
     def _step(self, sample: Sample) -> tuple[float, float, float, bool]:

@@ -45,7 +45,10 @@ def play(
         events += judge.update(sample)
         assert not judge.errors, judge.errors
         (standing,) = judge.standing(sample.t)
-        states.append(CHARACTERS[standing.finding.state])
+        finding = standing.finding
+        assert finding.sentence
+        assert finding.remedy or finding.state < State.INFO, "a raised state says what to do"
+        states.append(CHARACTERS[finding.state])
     return "".join(states), events
 
 

@@ -15,6 +15,7 @@ from spark_watch.detectors.catalogue import CATALOGUE
 from spark_watch.export.families import FAMILIES
 from spark_watch.settings.tree import Settings
 from tests.conftest import ROOT
+from tests.house import tables
 
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 """An inline Markdown link or picture."""
@@ -106,3 +107,9 @@ def test_every_make_target_of_the_readme_exists() -> None:
     """A target that the README tells people to run is one that the Makefile has."""
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert set(re.findall(r"\bmake ([a-z]+)\b", _code_words())) <= set(targets)
+
+
+def test_the_tables_are_those_of_the_code() -> None:
+    """Every table of the README says what the code says (`python -m tests.house.tables`)."""
+    text = tables.README.read_text()
+    assert tables.filled(text) == text

@@ -93,8 +93,9 @@ class Chip:
         self.trip_celsius = trip_celsius
         self.idle_watts = 11.2
         self.deep_idle_watts = 4.3
-        self.works: dict[int, Work] = {}
-        """What runs now, by the process that runs it."""
+        self.work: Work | None = None
+        """Everything that runs now as one: powers add above idle, the busiest share counts."""
+        self._works: dict[int, Work] = {}
         self.locked_hertz: float | None = None
         self.stuck_hertz: float | None = None
         self.resident = False
@@ -116,15 +117,24 @@ class Chip:
         self._drift = 0.0
         self.settle()
 
-    @property
-    def work(self) -> Work | None:
-        """Everything that runs now as one: powers add above idle, the busiest share counts."""
-        if not self.works:
-            return None
-        parts = list(self.works.values())
+    def run(self, pid: int, work: Work) -> None:
+        """Let a process run these kernels from now on, in place of those it ran before."""
+        self._works[pid] = work
+        self._combine()
+
+    def rest(self, pid: int) -> None:
+        """Let a process run nothing from now on."""
+        if self._works.pop(pid, None) is not None:
+            self._combine()
+
+    def _combine(self) -> None:
+        parts = list(self._works.values())
+        if not parts:
+            self.work = None
+            return
         watts = self.idle_watts + sum(max(0.0, part.watts - self.idle_watts) for part in parts)
         heavy = max(parts, key=lambda part: part.watts)
-        return Work(
+        self.work = Work(
             min(watts, POWER_CEILING_WATTS),
             max(part.utilization for part in parts),
             max(part.sag for part in parts),
@@ -133,9 +143,8 @@ class Chip:
 
     @property
     def busy(self) -> bool:
-        """Whether kernels run most of the time."""
-        work = self.work
-        return work is not None and work.utilization > 0.0
+        """Whether any process runs kernels."""
+        return self.work is not None
 
     @property
     def deep_idle(self) -> bool:
@@ -156,7 +165,7 @@ class Chip:
     def clock_hertz(self) -> float:
         """The SM clock that the unit settles on now."""
         work = self.work
-        if work is None or work.utilization <= 0.0:
+        if work is None:
             clock = DEEP_IDLE_HERTZ if self.deep_idle else self.idle_hertz
         elif self.stuck_hertz is not None:
             clock = self.stuck_hertz
@@ -194,7 +203,7 @@ class Chip:
 
     def _goal_watts(self) -> float:
         work = self.work
-        if work is None or work.utilization <= 0.0:
+        if work is None:
             return self.deep_idle_watts if self.deep_idle else self.idle_watts
         full = (self.best_hertz - HERTZ_PER_DEGREE * 20) * (1 - work.sag)
         share = min(1.0, self.clock_hertz / full)
@@ -216,6 +225,11 @@ class Chip:
         counters["hw_thermal_slowdown"] += self.hardware_ratio * seconds
         capped = 0.8 if self.watts > CAPPED_WATTS else 0.12 if self.busy else 0.33
         counters["sw_power_cap"] += capped * seconds
+
+    def count_slowdown(self, *, software: float = 0.0, hardware: float = 0.0) -> None:
+        """Add seconds of thermal slowdown to the counters, as events between two readings do."""
+        self._event_seconds["sw_thermal_slowdown"] += software
+        self._event_seconds["hw_thermal_slowdown"] += hardware
 
     def reading(self) -> Gpu:
         """What NVML says now, with the steps and the noise of the real sensors."""

@@ -29,7 +29,7 @@ from spark_watch.sources.simulated.kernel_log import KernelLog
 from spark_watch.sources.simulated.pool import Pool
 from spark_watch.sources.simulated.processes import SimulatedProcess, Workload
 
-STEP_SECONDS: Final = 5.0
+STEP_SECONDS: Final = 10.0
 UPTIME_SECONDS: Final = 5_000.0
 """How long the box has been up when a story begins."""
 
@@ -216,7 +216,7 @@ class Spark:
         process.alive = False
         if process in self.pool.tenants:
             self.pool.tenants.remove(process)
-        self.chip.works.pop(process.pid, None)
+        self.chip.rest(process.pid)
 
     def stop(self, server: Server) -> None:
         """End a server in order: engine, launcher and feed."""

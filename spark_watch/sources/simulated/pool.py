@@ -124,12 +124,17 @@ class Pool:
     @property
     def driver_bytes(self) -> float:
         """Memory that only the driver knows of: its own and that of every GPU process."""
-        return self.driver_base_bytes + sum(tenant.gpu_bytes for tenant in self.tenants)
+        held = self.driver_base_bytes
+        for tenant in self.tenants:
+            held += tenant.gpu_bytes
+        return held
 
     @property
     def anonymous_bytes(self) -> float:
         """Resident anonymous memory of all processes together."""
-        held = sum(tenant.anonymous_bytes for tenant in self.tenants)
+        held = 0.0
+        for tenant in self.tenants:
+            held += tenant.anonymous_bytes
         return held + max(-0.3 * held, self._jitter)
 
     @property
@@ -171,7 +176,7 @@ class Pool:
         )
 
     def advance(self, seconds: float) -> None:
-        """Let the tenants grow and shrink, and the kernel answer, for that long (up to 5 s)."""
+        """Let the tenants grow and shrink, and the kernel answer, for that long (up to 10 s)."""
         self._out_budget = self._in_budget = SWAP_BYTES_PER_SECOND * seconds
         self._unmet = 0.0
         before_in = self.swapped_in_bytes

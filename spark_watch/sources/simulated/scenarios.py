@@ -32,7 +32,7 @@ def _healthy_decode(spark: Spark) -> Steps:
 
 def _healthy_training(spark: Spark) -> Steps:
     job = resident_training(spark)
-    spark.chip.works[job.engine.pid] = Work(88.0, sag=0.06)
+    spark.chip.run(job.engine.pid, Work(88.0, sag=0.06))
     spark.settle()
     spark.play(training(job), job.engine)
     yield 0.0
@@ -65,7 +65,7 @@ def _collapse(spark: Spark) -> Steps:
     server.feed.phase = "load"
     spark.settle()
     yield 60.0
-    spark.chip.works[engine.pid] = Work(82.0, sag=0.05)
+    spark.chip.run(engine.pid, Work(82.0, sag=0.05))
     held = 80.0
     for gib_per_second, seconds in ((0.1, 2.0), (0.9, 2.0), (1.8, 2.0), (4.4, 3.0), (2.6, 9.0)):
         held += gib_per_second * seconds
@@ -73,7 +73,7 @@ def _collapse(spark: Spark) -> Steps:
         yield seconds
     engine.grow(gpu_gib=held, gib_per_second=0.4)
     spark.pool.livelock_ratio = 0.7
-    spark.chip.works.pop(engine.pid, None)
+    spark.chip.rest(engine.pid)
     yield 25.0
     spark.log.write("hung_task", "nvidia-smi")
     spark.pool.livelock_ratio = 0.9
@@ -97,7 +97,7 @@ def _slow_leak(spark: Spark) -> Steps:
 def _thermal_throttle(spark: Spark) -> Steps:
     """The air stops: the board reaches its trip point and the firmware takes the clock away."""
     job = resident_training(spark, steps=96)
-    spark.chip.works[job.engine.pid] = Work(90.0, sag=0.06)
+    spark.chip.run(job.engine.pid, Work(90.0, sag=0.06))
     spark.settle()
     spark.play(training(job, watts=90.0, checkpoint_every=5_000.0), job.engine)
     yield 240.0
@@ -128,7 +128,7 @@ def _co_tenant_squeeze(spark: Spark) -> Steps:
     yield 180.0
     job = spark.train()
     job.engine.grow(gpu_gib=22.0, anonymous_gib=15.0, gib_per_second=0.25)
-    spark.chip.works[job.engine.pid] = Work(52.0)
+    spark.chip.run(job.engine.pid, Work(52.0))
     spark.pool.hot_cache_bytes = 3.0 * GIB
     yield 100.0
     job.engine.grow(anonymous_gib=22.0, gib_per_second=0.03)
@@ -151,7 +151,7 @@ def _nvml_stall(spark: Spark) -> Steps:
 def _power_loss(spark: Spark) -> Steps:
     """The box goes dark in mid run, with nothing wrong in any signal, and is switched on again."""
     job = resident_training(spark, steps=733)
-    spark.chip.works[job.engine.pid] = Work(86.0, sag=0.06)
+    spark.chip.run(job.engine.pid, Work(86.0, sag=0.06))
     spark.settle()
     spark.play(training(job, watts=86.0), job.engine)
     yield 240.0

@@ -50,7 +50,7 @@ def decode(
     spark: Spark, server: Server, *, watts: float = 40.0, streams: int = 8, rate: float = 11.0
 ) -> None:
     """Generate tokens for ``streams`` requests at ``rate`` each, until told otherwise."""
-    spark.chip.works[server.engine.pid] = Work(watts)
+    spark.chip.run(server.engine.pid, Work(watts))
     feed = server.feed
     feed.phase, feed.batch = "decode", float(streams)
     feed.requests_running, feed.requests_waiting = float(streams), 0.0
@@ -62,7 +62,7 @@ def prefill(
     spark: Spark, server: Server, *, watts: float = 88.0, sag: float = 0.07, streams: int = 8
 ) -> None:
     """Read prompts: dense work near the practical power limit, and no token comes out."""
-    spark.chip.works[server.engine.pid] = Work(watts, sag=sag, spread=0.02)
+    spark.chip.run(server.engine.pid, Work(watts, sag=sag, spread=0.02))
     feed = server.feed
     feed.phase, feed.batch = "prefill", float(streams)
     feed.requests_running = float(streams)
@@ -71,7 +71,7 @@ def prefill(
 
 def rest(spark: Spark, server: Server) -> None:
     """No request: the server stays resident, the GPU reads 0 % at its idle clock."""
-    spark.chip.works.pop(server.engine.pid, None)
+    spark.chip.rest(server.engine.pid)
     feed = server.feed
     feed.generation_rate = feed.prompt_rate = 0.0
     feed.requests_running = feed.requests_waiting = 0.0
@@ -126,10 +126,10 @@ def training(
         feed.bytes_rate = step_bytes / (feed.step_seconds or 1.0)
         while True:
             feed.steps_running = True
-            spark.chip.works[job.engine.pid] = Work(watts, sag=sag, spread=0.015)
+            spark.chip.run(job.engine.pid, Work(watts, sag=sag, spread=0.015))
             yield checkpoint_every * rng.uniform(0.97, 1.03)
             feed.steps_running = False
-            spark.chip.works.pop(job.engine.pid, None)
+            spark.chip.rest(job.engine.pid)
             seconds = checkpoint_gib / 2.2
             spark.pool.writing_bytes_per_second = checkpoint_gib * GIB / seconds
             yield seconds
@@ -162,16 +162,16 @@ def load_weights(
     yield weights_gib / gib_per_second
     spark.pool.reading_bytes_per_second = 0.0
     spark.log.write("nv_err_no_memory")
-    chip.works[engine.pid] = Work(84.0, sag=0.05)
+    chip.run(engine.pid, Work(84.0, sag=0.05))
     engine.grow(gpu_gib=weights_gib + 4.0, gib_per_second=0.8)
     yield 14.0
-    chip.works.pop(engine.pid, None)
+    chip.rest(engine.pid)
     engine.hold(gpu_gib=weights_gib + 1.0)
     yield 2.0
     engine.grow(gpu_gib=weights_gib + 1.0 + cache_gib, gib_per_second=1.6)
     yield cache_gib / 1.6 + 4.0
-    chip.works[engine.pid] = Work(36.0, utilization=0.5)
+    chip.run(engine.pid, Work(36.0, utilization=0.5))
     engine.grow(gpu_gib=weights_gib + 2.2 + cache_gib, gib_per_second=0.1)
     yield 20.0
-    chip.works.pop(engine.pid, None)
+    chip.rest(engine.pid)
     rest(spark, server)

@@ -34,7 +34,7 @@ def test_an_hour_of_work_settles_where_it_was_measured(  # noqa: PLR0917 - a row
     """After an hour, power, clock and die temperature lie in the recorded range of that work."""
     chip.resident = resident
     if work is not None:
-        chip.works[1] = work
+        chip.run(1, work)
     for _ in range(720):
         chip.advance(5.0)
     gpu = chip.reading()
@@ -48,7 +48,7 @@ def test_an_hour_of_work_settles_where_it_was_measured(  # noqa: PLR0917 - a row
 
 def test_settling_is_where_an_hour_leads(chip: Chip) -> None:
     """``settle`` gives the temperature that the physics reaches by itself."""
-    chip.works[1] = Work(60.0)
+    chip.run(1, Work(60.0))
     for _ in range(1_440):
         chip.advance(5.0)
     reached = chip.die_celsius
@@ -61,7 +61,7 @@ def test_heat_comes_in_three_steps(chip: Chip) -> None:
     chip.resident = True
     chip.settle()
     start = chip.die_celsius
-    chip.works[1] = Work(90.0)
+    chip.run(1, Work(90.0))
     for _ in range(3):
         chip.advance(1.0)
     soon = chip.die_celsius - start
@@ -74,7 +74,7 @@ def test_heat_comes_in_three_steps(chip: Chip) -> None:
 
 def test_the_hottest_zone_leads_the_die_by_ten_degrees_under_load(chip: Chip) -> None:
     """Seven ``acpitz`` zones; the hottest is 6 to 12 C above the die at 90 W (maci0's toolkit)."""
-    chip.works[1] = Work(90.0)
+    chip.run(1, Work(90.0))
     chip.settle()
     zones = chip.zones()
     temperatures = [zone.temperature_celsius for zone in zones]
@@ -86,7 +86,7 @@ def test_the_hottest_zone_leads_the_die_by_ten_degrees_under_load(chip: Chip) ->
 
 def test_short_air_runs_the_slowdown_counter_and_costs_clock(chip: Chip) -> None:
     """Above the trip point the counter takes its share of the time, and never more than all."""
-    chip.works[1] = Work(90.0, sag=0.06)
+    chip.run(1, Work(90.0, sag=0.06))
     chip.settle()
     before = chip.reading()
     chip.kelvin_per_watt = 0.75
@@ -112,7 +112,7 @@ def test_a_stuck_chip_looks_well_at_rest(chip: Chip) -> None:
     chip.stuck_hertz = 700 * MHZ
     chip.settle()
     idle = chip.reading()
-    chip.works[1] = Work(40.0)
+    chip.run(1, Work(40.0))
     for _ in range(10):
         chip.advance(1.0)
     loaded = chip.reading()
@@ -133,7 +133,7 @@ def test_a_clock_lock_is_never_exceeded(chip: Chip) -> None:
     chip.resident = True
     chip.settle()
     clocks = [chip.reading().sm_hertz or 0.0]
-    chip.works[1] = Work(32.0)
+    chip.run(1, Work(32.0))
     for _ in range(50):
         chip.advance(1.0)
         clocks.append(chip.reading().sm_hertz or 0.0)
@@ -143,7 +143,7 @@ def test_a_clock_lock_is_never_exceeded(chip: Chip) -> None:
 
 def test_energy_is_the_integral_of_power(chip: Chip) -> None:
     """A minute at 40 W adds 2.4 kJ."""
-    chip.works[1] = Work(40.0)
+    chip.run(1, Work(40.0))
     chip.settle()
     before = chip.reading().energy_joules
     for _ in range(60):
@@ -156,7 +156,7 @@ def test_energy_is_the_integral_of_power(chip: Chip) -> None:
 
 def test_readings_come_in_the_steps_of_the_sensors(chip: Chip) -> None:
     """Whole degrees, hundredths of a watt, whole per cent, clocks that are multiples of 6.5 MHz."""
-    chip.works[1] = Work(45.0)
+    chip.run(1, Work(45.0))
     for _ in range(20):
         chip.advance(1.0)
         gpu = chip.reading()
@@ -164,3 +164,13 @@ def test_readings_come_in_the_steps_of_the_sensors(chip: Chip) -> None:
         assert gpu.power_watts == round(gpu.power_watts or 0, 2)
         assert gpu.utilization_ratio == round(gpu.utilization_ratio or 0, 2)
         assert (gpu.sm_hertz or 0) / MHZ in {int(6.5 * step) for step in range(460)}
+
+
+def test_short_events_show_in_the_counters_alone(chip: Chip) -> None:
+    """A slowdown between two readings adds to the counter of its kind and to nothing else."""
+    before = dict(chip.reading().event_seconds or {})
+    chip.count_slowdown(software=0.25, hardware=0.5)
+    after = dict(chip.reading().event_seconds or {})
+    grown = {name: after[name] - before[name] for name in after if after[name] != before[name]}
+    assert grown == {"sw_thermal_slowdown": 0.25, "hw_thermal_slowdown": 0.5}
+    assert chip.reading().event_reasons == ("gpu_idle",)

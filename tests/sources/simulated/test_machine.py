@@ -44,14 +44,14 @@ def test_a_script_ends_with_the_process_that_owns_it(spark: Spark) -> None:
 
     def keep_busy(box: Spark) -> Steps:
         while True:
-            box.chip.works[server.engine.pid] = Work(40.0)
+            box.chip.run(server.engine.pid, Work(40.0))
             yield 1.0
 
     spark.play(keep_busy, server.engine)
     spark.advance_to(10.0)
     spark.stop(server)
     spark.advance_to(30.0)
-    assert spark.chip.works == {}
+    assert spark.chip.work is None
     assert read(spark).progress == ()
     assert read(spark).processes == ()
 

@@ -1,0 +1,1 @@
+"""The score of every condition on labelled traces: ``python -m tests.score``."""

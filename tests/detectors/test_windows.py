@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_watch.detectors.windows import Buckets, Recent
+from spark_watch.detectors.windows import Buckets, Recent, Tally
 
 
 def test_recent_keeps_its_seconds() -> None:
@@ -112,3 +112,35 @@ def test_buckets_are_bounded_over_a_week() -> None:
     assert len(buckets) <= 42
     buckets.clear()
     assert (len(buckets), buckets.span_seconds, buckets.full) == (0, 0.0, False)
+
+
+def test_tally_counts_what_the_window_holds() -> None:
+    """A count leaves when it is older than the window, not when it is as old."""
+    tally = Tally(60.0)
+    assert tally.add(0.0, 3) == 3
+    assert tally.add(30.0, 4) == 7
+    assert tally.add(60.0, 0) == 7
+    assert tally.add(61.0, 0) == 4
+    assert tally.add(91.0, 0) == 0
+
+
+def test_tally_is_full_once_the_window_was_watched() -> None:
+    """95 % of it must have been read since the beginning, or since it began anew."""
+    tally = Tally(60.0)
+    assert not tally.full(1000.0)
+    tally.add(0.0, 0)
+    assert not tally.full(56.0)
+    assert tally.full(57.0)
+    tally.restart()
+    tally.add(100.0, 0)
+    assert not tally.full(156.0)
+    assert tally.full(157.0)
+
+
+def test_tally_is_bounded_at_any_rate() -> None:
+    """A hundred counts a second for ten windows is kept in parts of a 64th of the window."""
+    tally = Tally(60.0)
+    for index in range(60_000):
+        tally.add(index / 100.0, 1)
+    assert len(tally._counts) <= 66
+    assert 6000 <= tally.total <= 6000 * 66 / 64

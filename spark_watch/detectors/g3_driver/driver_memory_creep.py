@@ -57,14 +57,13 @@ class DriverMemoryCreep(Condition[DriverMemoryCreepSettings]):
         residual = memory.driver_residual_bytes if memory is not None else None
         if residual is None:
             return None
-        if self._processes is None:
+        unseen = tick.now - self._listed_at > tick.stale_after("processes")
+        if self._processes is None or unseen:
             return {
                 "host": Judgement(
                     State.UNKNOWN, "The GPU's processes cannot be seen: any may just have begun."
                 )
             }
-        if tick.now - self._listed_at > tick.stale_after("processes"):
-            return None
         return {"host": self._one(tick, residual)}
 
     def _note_processes(self, tick: Tick, listed: tuple[Process, ...]) -> None:
@@ -142,6 +141,13 @@ class DriverMemoryCreep(Condition[DriverMemoryCreepSettings]):
                 State.INFO,
                 "The driver holds {held:.1f} GiB, {more:.1f} GiB more than {ago} ago, for "
                 "{window:.0f} s and more, and no GPU process has begun since.",
+                values,
+            )
+        if not self._window.full and residual > start + tick.gib(settings.grown_gib):
+            return Judgement(
+                State.UNKNOWN,
+                "The driver holds {held:.1f} GiB, {more:.1f} GiB more than {ago} ago; not watched "
+                "for {window:.0f} s since.",
                 values,
             )
         return Judgement(

@@ -42,8 +42,14 @@ class UnattributedMemory(Condition[UnattributedMemorySettings]):
         memory = self._pool.update(tick)
         processes = tick.sample.processes
         residual = memory.driver_residual_bytes if memory is not None else None
-        if processes is None or residual is None:
+        if processes is None:
             return None
+        if residual is None:
+            return {
+                "host": Judgement(
+                    State.UNKNOWN, "What the driver holds is not known: the pool cannot be read."
+                )
+            }
         owners = [process for process in processes if process.kind != "launcher"]
         return {"host": self._one(tick, owners, residual)}
 

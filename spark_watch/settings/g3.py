@@ -61,6 +61,13 @@ class MemoryCollapseSettings(Frozen):
         description="The least loss in 4 s that counts; serving boxes swing by more than 1 GiB at "
         "times (NousResearch/hermes-agent#90713).",
     )
+    dip_gib: float = Field(
+        default=2.5,
+        gt=0.0,
+        le=60.0,
+        description="A loss as large as this in 4 s counts after two falling seconds, a smaller one "
+        "after three: serving boxes swing by 2 GiB (luisefigueroa/pulsar-gb10-vllm-stack).",
+    )
     step_gib: float = Field(
         default=6.0,
         gt=0.0,

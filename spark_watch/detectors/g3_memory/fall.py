@@ -26,6 +26,10 @@ BEFORE_INTERVALS: Final = 3
 RESTING_SHARE: Final = 0.25
 """In its last interval a fall must have kept this share of its rate, or it has come to rest."""
 
+LASTING_GIB: Final = 0.25
+"""A fall lasts while each second (or interval) lost this much; noise is 0.1 GiB in 5 s
+(NousResearch/hermes-agent#90713)."""
+
 
 class Fall:
     """The last half minute of available memory (GiB) and what it says about now.
@@ -38,7 +42,8 @@ class Fall:
         rate: GiB a second lost over the last two seconds, negative where it rose.
         lost: GiB lost over the last four seconds, or the last interval where that is longer.
         step: GiB lost over the last second, or the last interval where that is longer.
-        step_before: the same for as long a stretch before that.
+        lasted: over how many such stretches on end, up to three, it fell; 0 where the last
+            interval came to rest.
         gap_seconds: seconds since the reading before, 0.0 at the first.
         falling: whether the last interval still kept a quarter of the rate.
     """
@@ -50,10 +55,10 @@ class Fall:
         "_watched_since",
         "falling",
         "gap_seconds",
+        "lasted",
         "lost",
         "rate",
         "step",
-        "step_before",
     )
 
     def __init__(self) -> None:
@@ -64,7 +69,7 @@ class Fall:
         self.rate = 0.0
         self.lost = 0.0
         self.step = 0.0
-        self.step_before = 0.0
+        self.lasted = 0
         self.gap_seconds = 0.0
         self.falling = False
 
@@ -90,12 +95,16 @@ class Fall:
         recent.add(now, gib, (BEFORE_INTERVALS + 2) * max(interval_seconds, gap))
         unit = max(1.0, gap)
         level_at = recent.level_at
-        before = level_at(now - unit)
+        one, two = level_at(now - unit), level_at(now - 2 * unit)
         self.rate = (level_at(now - RATE_SECONDS) - gib) / RATE_SECONDS
         self.lost = level_at(now - max(LOSS_SECONDS, gap)) - gib
-        self.step = before - gib
-        self.step_before = level_at(now - 2 * unit) - before
+        step = self.step = one - gib
         self.falling = last - gib > RESTING_SHARE * self.rate * gap and last > gib
+        self.lasted = 0
+        if self.falling and step >= LASTING_GIB:
+            self.lasted = 1
+            if two - one >= LASTING_GIB:
+                self.lasted = 3 if level_at(now - 3 * unit) - two >= LASTING_GIB else 2
 
     @property
     def full(self) -> bool:
@@ -109,7 +118,7 @@ class Fall:
     @property
     def sustained(self) -> bool:
         """Whether it fell in each of the last two seconds, or intervals where they are longer."""
-        return self.falling and self.step > 0.0 and self.step_before > 0.0
+        return self.lasted >= 2  # noqa: PLR2004 - two, as said
 
     def seconds_to(self, floor_gib: float) -> float:
         """Seconds until memory reaches the floor at this rate: 0.0 below it, inf at rest."""

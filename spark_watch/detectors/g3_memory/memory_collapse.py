@@ -13,6 +13,9 @@ from spark_watch.detectors.timeline import Tick
 from spark_watch.model import GIB, State
 from spark_watch.settings.g3 import MemoryCollapseSettings
 
+LASTING = 3
+"""A dip of a second touches two readings; the third makes it a fall."""
+
 EXHAUSTION = ("memory_exhaustion_seconds", ())
 """The projection's own series, there only while memory falls."""
 
@@ -55,6 +58,7 @@ class MemoryCollapse(Condition[MemoryCollapseSettings]):
         self._warning = Level(0.0, settings.leave_seconds)
         self._critical = Level(0.0, settings.leave_seconds)
         self._empty = Level(0.0)
+        self._changed = False
 
     def judge(self, tick: Tick) -> Mapping[str, Judgement | None] | None:
         """Judge the pool; from 24 GiB on it is ok at once, below only with half a minute seen."""
@@ -86,25 +90,30 @@ class MemoryCollapse(Condition[MemoryCollapseSettings]):
             gib < settings.available_below_gib * scale
             and fall.falling
             and seconds <= settings.warning_seconds
-            and fall.lost >= settings.lost_gib * scale
-            and (fall.sustained or fall.step >= settings.step_gib * scale)
+            and self._counts(scale)
             and (
                 fall.gap_seconds <= settings.warning_seconds
                 or gib < settings.critical_below_gib * scale
             )
         )
-        begun = moving and (
-            self._warning.active or fall.rate >= settings.faster_ratio * fall.rate_before()
-        )
-        closing = begun and (
-            (
-                seconds <= settings.critical_seconds
-                and (witnessed or gib < settings.critical_below_gib * scale)
-            )
-            or (
-                seconds <= settings.no_load_seconds
-                and fall.rate >= settings.no_load_gib_per_second * scale
-                and fall.sustained
+        if not self._warning.active:
+            self._changed = False
+        if moving and not self._changed:
+            self._changed = fall.rate >= settings.faster_ratio * fall.rate_before()
+        begun = moving and (self._changed or gib < settings.critical_below_gib * scale)
+        closing = (
+            begun
+            and self._changed
+            and (
+                (
+                    seconds <= settings.critical_seconds
+                    and (witnessed or gib < settings.critical_below_gib * scale)
+                )
+                or (
+                    seconds <= settings.no_load_seconds
+                    and fall.rate >= settings.no_load_gib_per_second * scale
+                    and fall.sustained
+                )
             )
         )
         last = (
@@ -123,6 +132,16 @@ class MemoryCollapse(Condition[MemoryCollapseSettings]):
         )
         self._critical.update(now, enter=closing or last, leave=resting, interval_seconds=interval)
         self._warning.update(now, enter=begun or last, leave=resting, interval_seconds=interval)
+
+    def _counts(self, scale: float) -> bool:
+        """Whether the loss is more than a dip: large, or over three seconds, or in one big step."""
+        settings = self.settings
+        fall = self._fall
+        if fall.step >= settings.step_gib * scale:
+            return True
+        return fall.lost >= settings.lost_gib * scale and (
+            fall.lasted >= LASTING or (fall.sustained and fall.lost >= settings.dip_gib * scale)
+        )
 
     def _say(self, tick: Tick, gib: float, seconds: float) -> Judgement:
         settings = self.settings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
@@ -27,6 +28,11 @@ def line(points: Sequence[tuple[float, float]]) -> Callable[[float], float]:
         return points[-1][1]
 
     return at
+
+
+def seeded(seed: int) -> random.Random:
+    """Return a generator that gives the same numbers again."""
+    return random.Random(seed)  # noqa: S311 - a test must give the same numbers again
 
 
 def every(interval: float, until: float, since: float = 0.0) -> list[float]:

@@ -17,11 +17,11 @@ help: ## List these targets
 
 run: .venv/.runtime ## Watch this machine; the page is on http://127.0.0.1:9810/
 	@echo "spark-watch: the page is http://$(LISTEN)/"
-	@exec $(BIN)/python -m spark_watch run --listen $(LISTEN) $(ARGS)
+	@exec $(BIN)/spark-watch run --listen $(LISTEN) $(ARGS)
 
 demo: .venv/.runtime ## Show a simulated box that goes through the failures one after another
 	@echo "spark-watch: the page is http://$(LISTEN)/"
-	@exec $(BIN)/python -m spark_watch run --source simulate:demo --listen $(LISTEN) $(ARGS)
+	@exec $(BIN)/spark-watch run --source simulate:demo --listen $(LISTEN) $(ARGS)
 
 check: .venv/.development ## Format, lint, types, import direction, unit tests with branch coverage
 	@command -v cc >/dev/null || { echo "spark-watch: the tests build a stand-in NVML with cc, which is missing: apt install gcc libc6-dev" >&2; exit 1; }
@@ -64,9 +64,14 @@ python:
 .venv/bin/python: | python
 	$(PYTHON) -m venv .venv
 
-# What the product needs, and nothing else: a first look at a Spark should not wait for linters.
+# What the product needs, and nothing else: a first look at a Spark should not wait for linters. Its
+# command runs the tree as it lies here, as the editable install below does.
+LAUNCH := 'import sys; sys.path.insert(0, \"$(CURDIR)\"); from spark_watch.cli import main; sys.exit(main())'
+
 .venv/.runtime: requirements.txt | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements.txt
+	@printf '%s\n' '#!/bin/sh' "exec '$(CURDIR)/$(BIN)/python' -P -c $(LAUNCH) \"\$$@\"" > $(BIN)/spark-watch
+	@chmod +x $(BIN)/spark-watch
 	@touch $@
 
 .venv/.development: requirements-dev.txt pyproject.toml | .venv/bin/python

@@ -77,6 +77,13 @@ def test_level_stays_between_its_two_levels() -> None:
     ]
 
 
+def test_level_is_not_left_by_a_reading_that_enters_it() -> None:
+    """Where levels overlap, up wins."""
+    level = Level(0.0)
+    for now in range(3):
+        assert level.update(float(now), enter=True, leave=True, interval_seconds=1.0)
+
+
 def test_level_is_left_only_after_its_own_hold() -> None:
     """With a way out of 3 s a short calm does not clear it, and the calm must be in one piece."""
     level = Level(0.0, leave_seconds=3.0)

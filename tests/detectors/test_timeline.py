@@ -104,7 +104,7 @@ def test_restart_is_not_missed_where_the_id_was_unreadable_for_a_while() -> None
     timeline = Timeline()
     timeline.place(sample(1e9, monotonic=5000.0, boot_id="a"))
     timeline.place(sample(1e9 + 1.0, monotonic=5001.0))
-    assert timeline.place(sample(1e9 + 90.0, monotonic=20.0, boot_id="b")).rebooted
+    assert timeline.place(sample(1e9 + 90.0, boot_id="b")).rebooted
 
 
 def test_restart_without_ids_is_a_monotonic_clock_that_goes_back() -> None:

@@ -127,6 +127,14 @@ def test_clock_that_says_nothing(sagging: Gpu) -> None:
     assert squeeze(states) == ".130 w20"
 
 
+def test_median_of_less_than_a_minute_says_nothing() -> None:
+    """Half a minute into a run a clock has nothing to be held against."""
+    samples = [board(n, 80.0, BUSY) for n in range(30)]
+    samples += [board(n, 95.0, gpu(96, 2000)) for n in range(30, 55)]
+    states, _ = play(rule(), samples)
+    assert squeeze(states) == ".55"
+
+
 def test_locked_clock_is_not_slowed_down() -> None:
     """A run at 2000 MHz from its start is held against itself."""
     samples = [board(n, 95.0, gpu(96, 2000)) for n in range(100)]

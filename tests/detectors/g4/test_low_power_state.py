@@ -45,6 +45,12 @@ def rule(**settings_: float) -> LowPowerState:
         pytest.param([STUCK] * 25 + [FINE] * 60 + [BETWEEN], "?2 w18 c66", id="almost-clear"),
         pytest.param([STUCK] * 25 + [FINE] * 61, "?2 w18 c65 .1", id="clear"),
         pytest.param(
+            [STUCK] * 25 + [FINE] * 50 + [BETWEEN] + [FINE] * 50,
+            "?2 w18 c106",
+            id="not-in-one-piece",
+        ),
+        pytest.param([STUCK, STUCK, RESIDENT] * 10, "?30", id="pauses-start-the-hold-anew"),
+        pytest.param(
             [STUCK] * 25 + ([FINE] * 21 + [RESIDENT] * 9) * 3 + [FINE],
             # three loads of 20 s between their first and last reading; the third ends at 105 s
             "?2 w18 c85 .11",
@@ -136,6 +142,12 @@ def test_every_interval(interval: float, expected: str) -> None:
     gpus = [FINE] * 40 + [STUCK] * 128
     states, _ = play(rule(), spread(gpus, interval), interval_seconds=interval)
     assert squeeze(states) == expected
+
+
+def test_clearing_takes_three_samples() -> None:
+    """At 60 s the second fine sample is a minute after the first; it is the third that clears."""
+    states, _ = play(rule(), spread([STUCK] * 5 + [FINE] * 5, 60.0), interval_seconds=60.0)
+    assert squeeze(states) == "?2 c5 .3"
 
 
 def test_irregular_intervals() -> None:

@@ -54,6 +54,7 @@ def phase(
 
 BEST = phase(600, 90.0, 2450.0, 80.0)
 HELD_DOWN = phase(600, 70.0, 2100.0, 82.0)
+MOVING = phase(600, 70.0, 2100.0, 82.0, spread_watts=7.3)  # uniform: 7.3 / sqrt(3) is 6 % of 70
 
 
 @pytest.mark.parametrize(
@@ -64,6 +65,12 @@ HELD_DOWN = phase(600, 70.0, 2100.0, 82.0)
         pytest.param(phase(1200, 90.0, 2200.0, 81.0), "i", id="dense-prefill"),
         pytest.param(phase(1200, 60.0, 2000.0, 76.0), "i", id="lock-from-the-start"),
         pytest.param(phase(600, 60.0, 2400.0, 66.0, to_celsius=90.0), "i", id="literal-climb"),
+        pytest.param(phase(900, 60.0, 2400.0, 60.0, to_celsius=74.0), "i", id="climb-below-75"),
+        pytest.param(
+            phase(600, 92.0, 2450.0, 88.0) + phase(600, 60.0, 2000.0, 78.0),
+            "i",
+            id="locked-meanwhile-and-settled",
+        ),
         pytest.param(phase(600, 40.0, 2500.0, 45.0, to_celsius=60.0), ".", id="warm-up-of-a-load"),
         pytest.param(BEST + HELD_DOWN, "w", id="held-down"),
         pytest.param(BEST + phase(600, 45.0, 2490.0, 78.0), "i", id="lighter-work-clocks-higher"),
@@ -105,6 +112,7 @@ def test_worst_state(gpus: Sequence[Gpu], worst: str) -> None:
             phase(400, 99.0, 2420.0, 83.0) + [None] * 40, "?290 i140 ?10", id="lost-reading"
         ),
         pytest.param(phase(900, 40.0, 2500.0, 60.0, percent=89.0), "?900", id="too-little-load"),
+        pytest.param([*phase(2, 99.0, 2420.0, 83.0), REST] * 300, "?900", id="load-with-pauses"),
     ],
 )
 def test_timeline(gpus: Sequence[Gpu | None], expected: str) -> None:
@@ -131,6 +139,14 @@ def test_what_the_run_can_do_is_not_forgotten_while_it_is_held_down() -> None:
     assert set(states[states.index("w") :]) == {"w"}
 
 
+def test_power_a_little_less_flat_does_not_clear_it() -> None:
+    """A spread of 6 % is between the 5 % that is flat and the 7.5 % that is not."""
+    states, _ = play(rule(), spread(BEST + HELD_DOWN + MOVING))
+    assert set(states[states.index("w") :]) == {"w"}
+    states, _ = play(rule(), spread(BEST + MOVING * 2))
+    assert "w" not in states
+
+
 def test_it_clears_when_power_returns() -> None:
     """Back at its best the warning goes, and it does not flap on the way."""
     states, _ = play(rule(), spread(BEST + HELD_DOWN + BEST))
@@ -148,6 +164,8 @@ def test_two_idle_minutes_begin_another_run() -> None:
     """Another job that draws less is held against itself."""
     states, _ = play(rule(), spread(BEST + [REST] * 125 + HELD_DOWN))
     assert "w" not in states
+    states, _ = play(rule(), spread(BEST + HELD_DOWN + [REST] * 125 + HELD_DOWN))
+    assert states[-1] == "i"
 
 
 def test_one_idle_minute_does_not() -> None:
@@ -179,10 +197,10 @@ def test_every_interval(interval: float) -> None:
 
 
 def test_long_gap_empties_the_window() -> None:
-    """Four minutes before and four after an hour of nothing are no five minutes."""
+    """Four minutes before and four after a minute of nothing are no five minutes."""
     gpus = phase(240, 99.0, 2420.0, 83.0)
     samples = [at(n, one) for n, one in enumerate(gpus)]
-    samples += [at(3840 + n, one) for n, one in enumerate(gpus)]
+    samples += [at(300 + n, one) for n, one in enumerate(gpus)]
     states, _ = play(rule(), samples)
     assert set(states) == {"?"}
 

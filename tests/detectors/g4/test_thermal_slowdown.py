@@ -158,6 +158,19 @@ def test_counters_that_stay_away_are_lost() -> None:
     gpus = [counted(5.0)] * 600 + [bits()] * 60
     states, _ = play(rule(), spread(gpus))
     assert squeeze(states) == "?570 .60 ?30"
+    judge = Judge([rule()], Timeline(machine=GB10))
+    for sample in spread(gpus):
+        judge.update(sample)
+    assert judge.measures == {}
+
+
+def test_one_bit_is_no_duration_at_long_intervals() -> None:
+    """At 16 s one sample stands for more than 2 % of ten minutes; it takes three."""
+    one = [bits()] * 20
+    states, _ = play(rule(), spread([*one, bits(SOFTWARE), *one], 16.0), interval_seconds=16.0)
+    assert squeeze(states) == "?41"
+    states, _ = play(rule(), spread(one + [bits(SOFTWARE)] * 3, 16.0), interval_seconds=16.0)
+    assert squeeze(states) == "?22 w1"
 
 
 def test_one_counter_alone_says_nothing_is_fine() -> None:

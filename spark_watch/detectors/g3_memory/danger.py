@@ -18,6 +18,9 @@ LOW_GIB: Final = 2.5
 MOVING_GIB: Final = 0.25
 """What counts as movement in four seconds; thin healthy boxes move by 0.1 GiB in 5 s."""
 
+SUDDEN_GIB: Final = 1.0
+"""A loss in four seconds that counts before it has lasted two readings."""
+
 CALM_SECONDS: Final = 30.0
 """Danger is over when nothing gave cause for so long."""
 
@@ -44,7 +47,7 @@ class DangerMode:
             fall = self._fall
             fall.add(tick.now, gib, tick.interval("memory"))
             near = (
-                fall.sustained
+                (fall.sustained or fall.lost >= SUDDEN_GIB * tick.scale)
                 and fall.lost >= MOVING_GIB * tick.scale
                 and fall.seconds_to(self._floor_gib * tick.scale) < PROJECTION_SECONDS
             )

@@ -195,7 +195,7 @@ class MemoryLow(Condition[MemoryLowSettings]):
             return Judgement(
                 State.OK, "The host has {gib:.1f} GiB available, at least {low:.0f} GiB.", values
             )
-        if slope is None:
+        if slope is None or trend.is_off(gib, settings.step_gib * scale):
             return Judgement(
                 State.UNKNOWN,
                 "The host has {gib:.1f} GiB available, below {low:.0f} GiB; a slope needs 20 min "

@@ -79,6 +79,11 @@ class Trend:
         self._fit(now)
         return True
 
+    def is_off(self, gib: float, step_gib: float) -> bool:
+        """Whether a reading is a step away from the last whole minute: the line may be over."""
+        minutes = self._minutes
+        return len(minutes) > 1 and abs(minutes[-2].mean - gib) > step_gib
+
     def _has_stepped(self, step_gib: float) -> bool:
         """Whether the closed minute is a step away from one of the two before it."""
         _, closed, *before = reversed(self._minutes)
@@ -113,8 +118,9 @@ class Trend:
         history = self._history
         if not len(history):
             return False
-        if max(one.high for one in history) - self.level >= swing_gib:
+        gib = history[-1].last
+        if max(one.high for one in history) - gib >= swing_gib:
             return True
         edge = history[-1].start - WINDOW_SECONDS
         old = [one.low for one in history if one.start < edge]
-        return len(old) >= OLD_STRETCHES and self.level < min(old) - UNDERCUT_GIB
+        return len(old) >= OLD_STRETCHES and gib < min(old) - UNDERCUT_GIB

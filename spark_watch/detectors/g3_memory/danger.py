@@ -47,7 +47,8 @@ class DangerMode:
             fall = self._fall
             fall.add(tick.now, gib, tick.interval("memory"))
             near = (
-                (fall.sustained or fall.lost >= SUDDEN_GIB * tick.scale)
+                fall.falling
+                and (fall.sustained or fall.lost >= SUDDEN_GIB * tick.scale)
                 and fall.lost >= MOVING_GIB * tick.scale
                 and fall.seconds_to(self._floor_gib * tick.scale) < PROJECTION_SECONDS
             )

@@ -21,7 +21,7 @@ from spark_watch.detectors.timeline import Timeline
 from spark_watch.model import Memory, Pressure, Process, Sample, Vm
 from spark_watch.settings.conditions import ConditionSettings
 from spark_watch.settings.g3 import MemoryCollapseSettings
-from tests.detectors.g3.pool import GIB, TOTAL, available, seeded
+from tests.detectors.g3.pool import GIB, TOTAL, seeded
 from tests.detectors.timelines import GB10, play
 
 KINDS: list[type[Condition[Any]]] = [
@@ -133,11 +133,7 @@ def test_looser_level_never_fires_later(
     begin: float, steps: list[float], interval: float, looser: dict[str, float]
 ) -> None:
     """Where the collapse rule raises, a looser one has raised at that sample or before."""
-    samples = available([n * interval for n in range(len(steps) + 1)], lambda _: 0.0)
-    samples = [
-        sample(n * interval, gib)
-        for n, gib in zip(range(len(samples)), walk(begin, steps), strict=True)
-    ]
+    samples = [sample(n * interval, gib) for n, gib in enumerate(walk(begin, steps))]
     strict, _ = play(MemoryCollapse(MemoryCollapseSettings()), samples, interval_seconds=interval)
     loose, _ = play(
         MemoryCollapse(MemoryCollapseSettings.model_validate(looser)),

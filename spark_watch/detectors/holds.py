@@ -89,6 +89,11 @@ class Level:
         the first reading on that did not breach, or once a breach has been held: before that a
         level that does not stand says nothing.
         """
+        if not enter and not self.active:
+            if self._enter.since is not None:
+                self._enter.restart()
+            self.known = True
+            return False
         if self.active:
             if self._leave.update(now, leave and not enter, interval_seconds):
                 self.active = False
@@ -101,6 +106,11 @@ class Level:
             self._leave.restart()
         self.known = self.known or self.active or not enter
         return self.active
+
+    @property
+    def resting(self) -> bool:
+        """Whether the last reading did not breach and the level does not stand."""
+        return self.known and not self.active and self._enter.since is None
 
     def held_seconds(self, now: float) -> float:
         """Seconds since the breach began, whether or not the level stands already."""

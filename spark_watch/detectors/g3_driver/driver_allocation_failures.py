@@ -67,16 +67,20 @@ class DriverAllocationFailures(Condition[DriverAllocationFailuresSettings]):
 
     def _say(self, tick: Tick, lines: int, memory: Memory | None) -> Judgement:
         settings = self.settings
+        if not lines:
+            self._many.restart()
+            template = "No NV_ERR_NO_MEMORY in the last {seconds:.0f} s"
+            state = State.OK
+            if not self._lines.full(tick.now):
+                template += ", which were not all read"
+                state = State.UNKNOWN
+            return Judgement(state, template + ".", {"seconds": settings.window_seconds})
         residual = memory.driver_residual_bytes if memory is not None else None
         available = memory.available_bytes if memory is not None else None
-        strained = (available is not None and available < tick.gib(settings.low_memory_gib)) or (
-            residual is not None
-            and tick.pool_bytes is not None
-            and residual > settings.driver_ratio * tick.pool_bytes
-        )
         many = self._many.update(
             tick.now,
-            enter=lines >= settings.burst_lines or (strained and lines >= settings.strained_lines),
+            enter=lines >= settings.burst_lines
+            or (lines >= settings.strained_lines and self._strained(tick, available, residual)),
             leave=lines < settings.leave_lines,
             interval_seconds=tick.interval("kernel"),
         )
@@ -88,16 +92,18 @@ class DriverAllocationFailures(Condition[DriverAllocationFailuresSettings]):
         if residual is not None:
             values["residual"] = tick.in_gib(residual)
             template += ", the driver holds {residual:.1f} GiB"
-        if many:
-            collapse = tick.notes.get("memory_collapse", State.UNKNOWN)
-            if collapse >= State.WARNING:
-                template += ", and memory is collapsing"
-                return Judgement(State.CRITICAL, template + ".", values)
-            return Judgement(State.WARNING, template + ".", values)
-        if lines:
+        if not many:
             return Judgement(State.INFO, template + ".", values)
-        if self._lines.full(tick.now):
-            return Judgement(State.OK, "No NV_ERR_NO_MEMORY in {seconds:.0f} s.", values)
-        return Judgement(
-            State.UNKNOWN, "No NV_ERR_NO_MEMORY yet; not read for {seconds:.0f} s so far.", values
-        )
+        if tick.notes.get("memory_collapse", State.UNKNOWN) >= State.WARNING:
+            return Judgement(State.CRITICAL, template + ", and memory is collapsing.", values)
+        return Judgement(State.WARNING, template + ".", values)
+
+    def _strained(self, tick: Tick, available: int | None, residual: int | None) -> bool:
+        """Whether memory is short, by what is available or by what the driver holds."""
+        settings = self.settings
+        if available is not None and available < tick.gib(settings.low_memory_gib):
+            return True
+        pool = tick.pool_bytes
+        if residual is None or pool is None:
+            return False
+        return residual > settings.driver_ratio * pool

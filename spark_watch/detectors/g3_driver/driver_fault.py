@@ -89,6 +89,9 @@ _REMEDIES: Final[Mapping[str, str]] = {
 }
 
 
+FAULTLESS: Final = Judgement(State.OK, "No fault in the kernel log and NVML answers.")
+
+
 @dataclass(slots=True)
 class _Fault:
     state: State
@@ -265,4 +268,4 @@ class DriverFault(Condition[DriverFaultSettings]):
                 "No fault seen, but {blind} cannot be seen: a fault there would go unnoticed.",
                 {"blind": " and ".join(blind)},
             )
-        return Judgement(State.OK, "No fault in the kernel log and NVML answers.")
+        return FAULTLESS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from spark_watch.detectors.condition import Condition, Judgement, spoken
+from spark_watch.detectors.condition import Condition, Judgement
 from spark_watch.detectors.timeline import Tick
 from spark_watch.detectors.windows import Buckets
 from spark_watch.model import GIB, Process, State
@@ -39,7 +39,7 @@ class DriverMemoryCreep(Condition[DriverMemoryCreepSettings]):
 
     def __init__(self, settings: DriverMemoryCreepSettings) -> None:
         super().__init__(settings)
-        self._processes: frozenset[tuple[int, float | None]] | None = None
+        self._processes: dict[int, float | None] | None = None
         self._changed_at = 0.0
         self._listed_at = 0.0
         self._window = Buckets(settings.window_seconds, settings.window_seconds / STRETCHES)
@@ -69,17 +69,15 @@ class DriverMemoryCreep(Condition[DriverMemoryCreepSettings]):
     def _note_processes(self, tick: Tick, listed: tuple[Process, ...]) -> None:
         now = tick.now
         self._listed_at = now
-        processes = frozenset(
-            (process.pid, process.started_seconds)
-            for process in listed
-            if process.kind != "launcher"
-        )
+        processes = {
+            process.pid: process.started_seconds for process in listed if process.kind != "launcher"
+        }
         if processes == self._processes:
             return
         self._changed_at = now
         uptime = tick.sample.boottime_seconds
         if self._processes is None and uptime is not None:
-            starts = [started for _, started in processes if started is not None]
+            starts = [started for started in processes.values() if started is not None]
             if len(starts) == len(processes):
                 # all of them are known to be older than this watch, which need not wait for them
                 self._changed_at = now - (uptime - max(starts, default=0.0))
@@ -133,25 +131,25 @@ class DriverMemoryCreep(Condition[DriverMemoryCreepSettings]):
             "held": residual / GIB,
             "start": start / GIB,
             "more": (residual - start) / GIB,
-            "ago": spoken(tick.now - self._start_at),
+            "minutes": (tick.now - self._start_at) / 60.0,
             "window": settings.window_seconds,
         }
         if self._raised:
             return Judgement(
                 State.INFO,
-                "The driver holds {held:.1f} GiB, {more:.1f} GiB more than {ago} ago, for "
-                "{window:.0f} s and more, and no GPU process has begun since.",
+                "The driver holds {held:.1f} GiB, {more:.1f} GiB more than {minutes:.0f} min ago, "
+                "for {window:.0f} s and more, and no GPU process has begun since.",
                 values,
             )
         if not self._window.full and residual > start + tick.gib(settings.grown_gib):
             return Judgement(
                 State.UNKNOWN,
-                "The driver holds {held:.1f} GiB, {more:.1f} GiB more than {ago} ago; not watched "
-                "for {window:.0f} s since.",
+                "The driver holds {held:.1f} GiB, {more:.1f} GiB more than {minutes:.0f} min ago; "
+                "not watched for {window:.0f} s since.",
                 values,
             )
         return Judgement(
             State.OK,
-            "The driver holds {held:.1f} GiB and began with {start:.1f} GiB {ago} ago.",
+            "The driver holds {held:.1f} GiB and began with {start:.1f} GiB {minutes:.0f} min ago.",
             values,
         )

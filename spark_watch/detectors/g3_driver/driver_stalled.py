@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from spark_watch.detectors.condition import Condition, Judgement
 from spark_watch.detectors.pool import Pool, available_bytes
 from spark_watch.detectors.timeline import Tick
 from spark_watch.model import State
 from spark_watch.settings.g3_driver import DriverStalledSettings
+
+ANSWERS: Final = Judgement(State.OK, "NVML answers.")
 
 
 class DriverStalled(Condition[DriverStalledSettings]):
@@ -47,7 +49,7 @@ class DriverStalled(Condition[DriverStalledSettings]):
         if tick.sample.gpus is not None:
             self._answered = True
             if out is None or out <= self.settings.warning_seconds:
-                return {"host": Judgement(State.OK, "NVML answers.")}
+                return {"host": ANSWERS}
         return None if out is None else self._outstanding(tick, out, available_bytes(memory))
 
     def _outstanding(

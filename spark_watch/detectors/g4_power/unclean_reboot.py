@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from spark_watch.detectors.condition import Condition, Judgement, spoken
 from spark_watch.detectors.last_seen import LastSeen
@@ -12,8 +12,14 @@ from spark_watch.detectors.timeline import Tick
 from spark_watch.model import State
 from spark_watch.settings.g4_boot import UncleanRebootSettings
 
-TWICE = 2
+TWICE: Final = 2
 """So many within the time that one stands are critical."""
+
+
+NO_RECORD: Final = Judgement(State.UNKNOWN, "No record of the boot before: not known how it ended.")
+CLEAN: Final = Judgement(
+    State.OK, "No restart without a clean stop stands: none lately, or it was acknowledged."
+)
 
 
 class UncleanReboot(Condition[UncleanRebootSettings]):
@@ -117,8 +123,4 @@ class UncleanReboot(Condition[UncleanRebootSettings]):
             return Judgement(State.WARNING, template + ".", values)
         if self._clean is None:
             return Judgement(State.UNKNOWN, "No record of the boot before: not known how it ended.")
-        return Judgement(
-            State.OK,
-            "No unacknowledged restart without a clean stop within {stand}.",
-            {"stand": spoken(self.settings.stand_seconds)},
-        )
+        return CLEAN

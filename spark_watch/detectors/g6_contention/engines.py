@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Final
 
 from spark_watch.detectors.condition import Judgement
@@ -57,7 +58,7 @@ def engines(processes: Iterable[Process], pool_bytes: int | None) -> list[Engine
         processes: all that are listed.
         pool_bytes: size of the pool, without which a claim in bytes is no share.
     """
-    ordered = sorted(processes, key=_pid)
+    ordered = sorted(processes, key=attrgetter("pid"))
     keys = _keys(ordered)
     found: dict[int, Engine] = {}
     ratios: dict[int, float] = {}
@@ -98,38 +99,33 @@ def listed_engines(tick: Tick) -> list[Engine]:
     return found
 
 
-def _pid(process: Process) -> int:
-    return process.pid
-
-
 def _keys(ordered: list[Process]) -> dict[int, int]:
     """Return pid to the pid by which its engine is known."""
     by_pid = {process.pid: process for process in ordered}
     keys: dict[int, int] = {}
     containers: dict[str, int] = {}
     tops: set[int] = set()
+    strays: list[Process] = []
     for process in ordered:
-        top = process
         key = process.pid
-        for _ in range(MAXIMUM_ANCESTORS):
-            if top.launcher_pid is None:
-                break
-            key = top.launcher_pid
-            above = by_pid.get(key)
-            if above is None:
-                break
-            top = above
-        keys[process.pid] = key
-        if process.launcher_pid is not None:
-            tops.add(key)
+        launcher = process.launcher_pid
+        if launcher is None:
+            keys[key] = key
             if process.container is not None:
-                containers.setdefault(process.container, key)
-    for process in ordered:
-        if (
-            process.container is not None
-            and process.launcher_pid is None
-            and process.pid not in tops
-        ):
+                strays.append(process)
+            continue
+        for _ in range(MAXIMUM_ANCESTORS):
+            key = launcher
+            above = by_pid.get(key)
+            if above is None or above.launcher_pid is None:
+                break
+            launcher = above.launcher_pid
+        keys[process.pid] = key
+        tops.add(key)
+        if process.container is not None:
+            containers.setdefault(process.container, key)
+    for process in strays:
+        if process.pid not in tops and process.container is not None:
             keys[process.pid] = containers.setdefault(process.container, process.pid)
     return keys
 

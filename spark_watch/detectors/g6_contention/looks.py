@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from spark_watch.detectors.timeline import Tick
 from spark_watch.model import Process, Vm
@@ -22,19 +22,18 @@ class Look:
     vm: Vm | None
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What became of one process since the look before; ``None`` is not known.
+class Change(NamedTuple):
+    """What became of one process since the look before; what is not known counts as no change.
 
     ``memory_bytes`` is GPU memory and resident memory together, so that weights that go from the
     one to the other are neither lost nor gained. ``taken_bytes`` counts what went to swap as well:
     a process that grows while it is paged out itself takes more all the same.
     """
 
-    memory_bytes: int | None
-    swapped_bytes: int | None
+    memory_bytes: int
+    swapped_bytes: int
     taken_bytes: int
-    major_faults: int | None
+    major_faults: int
 
 
 class Looks:
@@ -51,7 +50,7 @@ class Looks:
         self._began_at: float | None = None
 
     def add(self, tick: Tick, processes: tuple[Process, ...]) -> Look:
-        """Take a list and return the oldest look in the window, itself where there is no other."""
+        """Take a list and return the oldest look in the window."""
         now = tick.now
         if tick.sample.vm is not None:
             self._vm = tick.sample.vm
@@ -62,9 +61,8 @@ class Looks:
         if self._began_at is None:
             self._began_at = now
         span = max(self._seconds, 2.0 * tick.interval("processes"))
-        look = Look(now, {process.pid: process for process in processes}, self._vm)
         if not looks or now - looks[-1].at >= self._seconds / LOOKS:
-            looks.append(look)
+            looks.append(Look(now, {process.pid: process for process in processes}, self._vm))
         while len(looks) > 1 and now - looks[0].at > span * 1.01:
             looks.popleft()
         return looks[0]
@@ -84,39 +82,26 @@ class Looks:
         return self._vm
 
 
-def same(before: Process | None, after: Process) -> bool:
-    """Whether the two records are of one process: a pid may be given out again."""
-    return before is not None and before.started_seconds == after.started_seconds
-
-
-def change(before: Process, after: Process) -> Change:
-    """Return what became of a process from one look to the other."""
-    parts = [
-        new - old
-        for old, new in (
-            (before.gpu_bytes, after.gpu_bytes),
-            (before.resident_bytes, after.resident_bytes),
-        )
-        if old is not None and new is not None
-    ]
-    memory = sum(parts) if parts else None
-    swapped = _difference(before.swapped_bytes, after.swapped_bytes)
-    return Change(
-        memory_bytes=memory,
-        swapped_bytes=swapped,
-        taken_bytes=(memory or 0) + (swapped or 0),
-        major_faults=_difference(before.major_faults, after.major_faults),
+def change(before: Process | None, after: Process) -> Change | None:
+    """Return what became of a process, ``None`` where it was not there: a pid may be reused."""
+    if before is None or before.started_seconds != after.started_seconds:
+        return None
+    memory = _difference(before.gpu_bytes, after.gpu_bytes) + _difference(
+        before.resident_bytes, after.resident_bytes
     )
+    swapped = _difference(before.swapped_bytes, after.swapped_bytes)
+    faults = _difference(before.major_faults, after.major_faults)
+    return Change(memory, swapped, memory + swapped, faults)
 
 
 def counted(before: Vm | None, after: Vm | None) -> tuple[int, int]:
     """Return refaults and bytes swapped in between two looks; a reset counter counts nothing."""
     if before is None or after is None:
         return 0, 0
-    refaults = _difference(before.refaults, after.refaults) or 0
-    swapped_in = _difference(before.swapped_in_bytes, after.swapped_in_bytes) or 0
+    refaults = _difference(before.refaults, after.refaults)
+    swapped_in = _difference(before.swapped_in_bytes, after.swapped_in_bytes)
     return max(0, refaults), max(0, swapped_in)
 
 
-def _difference(before: int | None, after: int | None) -> int | None:
-    return None if before is None or after is None else after - before
+def _difference(before: int | None, after: int | None) -> int:
+    return 0 if before is None or after is None else after - before

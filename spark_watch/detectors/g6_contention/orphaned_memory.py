@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
 from spark_watch.detectors.condition import Condition, Judgement
 from spark_watch.detectors.g6_contention.engines import hidden
@@ -14,6 +14,9 @@ from spark_watch.detectors.timeline import Tick
 from spark_watch.model import GIB, Process, State
 from spark_watch.settings.g6 import OrphanedMemorySettings
 
+ABSENT: Final = -1.0
+"""Stands for the start of a launcher that is not in the list."""
+
 
 @dataclass(slots=True)
 class _Owner:
@@ -22,9 +25,8 @@ class _Owner:
     started: float | None
     gone: Level
     launcher: int | None = None
-    launcher_started: float | None = field(default=None)
-    listed: bool = False
-    """Whether the launcher itself stood in the list, so that its absence means something."""
+    launcher_started: float | None = ABSENT
+    """The launcher's own start, so that its pid may not be taken for it later."""
 
 
 class OrphanedMemory(Condition[OrphanedMemorySettings]):
@@ -74,7 +76,7 @@ class OrphanedMemory(Condition[OrphanedMemorySettings]):
             if owner is None or owner.started != process.started_seconds:
                 owner = _Owner(process.started_seconds, Level(self.settings.hold_seconds))
             owners[process.pid] = owner
-            if self._orphaned(tick, process, owner, launchers):
+            if self._is_orphaned(tick, process, owner, launchers):
                 found[process.subject] = self._say(tick, process, owner)
         self._owners = owners
         return found or {
@@ -85,17 +87,22 @@ class OrphanedMemory(Condition[OrphanedMemorySettings]):
             )
         }
 
-    def _orphaned(
+    def _is_orphaned(
         self, tick: Tick, process: Process, owner: _Owner, launchers: Mapping[int, float | None]
     ) -> bool:
         launcher = process.launcher_pid
         gone = False
-        if launcher is not None and not self._is_gone(launcher, owner, launchers):
-            owner.launcher = launcher
-            owner.listed = owner.listed or launcher in launchers
-            owner.launcher_started = launchers.get(launcher)
-        else:
+        if launcher is None:
             gone = owner.launcher is not None
+        else:
+            started = launchers.get(launcher, ABSENT)
+            if launcher != owner.launcher or owner.launcher_started == ABSENT:
+                owner.launcher, owner.launcher_started = launcher, started
+            else:
+                # a launcher that was listed must be so still: its pid may outlive it
+                gone = started != owner.launcher_started
+        if not gone and owner.gone.resting:
+            return False
         size = process.gpu_bytes
         held = size is None or size >= tick.gib(self.settings.minimum_gib)
         return owner.gone.update(
@@ -104,13 +111,6 @@ class OrphanedMemory(Condition[OrphanedMemorySettings]):
             leave=not gone,
             interval_seconds=tick.interval("processes"),
         )
-
-    @staticmethod
-    def _is_gone(launcher: int, owner: _Owner, launchers: Mapping[int, float | None]) -> bool:
-        """Whether a launcher that is still named is not there: a pid may outlive its process."""
-        if launcher != owner.launcher or not owner.listed:
-            return False
-        return launcher not in launchers or launchers[launcher] != owner.launcher_started
 
     def _say(self, tick: Tick, process: Process, owner: _Owner) -> Judgement:
         values = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from spark_watch.detectors.condition import Condition, Judgement
 from spark_watch.detectors.g6_contention.engines import Engine, hidden, listed_engines
 from spark_watch.detectors.g6_contention.frozen_progress import FrozenProgress
-from spark_watch.detectors.g6_contention.looks import Look, Looks, change, counted, same
+from spark_watch.detectors.g6_contention.looks import Change, Look, Looks, change, counted
 from spark_watch.detectors.holds import Level
 from spark_watch.detectors.pool import Pool, available_bytes
 from spark_watch.detectors.timeline import Tick
@@ -28,6 +28,33 @@ class _Victim:
     born_at: float
     level: Level
     lost: str = ""
+
+
+class _Measure(NamedTuple):
+    """What counts as a loss at one sample, in bytes and faults since the look."""
+
+    minutes: float
+    back: bool
+    """Whether pages that had been thrown out are read back on this machine."""
+    swapped_bytes: float
+    faults: float
+    lost_bytes: float
+    born_before: float
+    """A process born later is still loading: what it frees and faults is its own start."""
+
+    def lost(self, changed: Change) -> str:
+        """Say what the process lost, empty where it lost nothing that counts."""
+        if changed.swapped_bytes >= self.swapped_bytes:
+            what = f"{changed.swapped_bytes / GIB:.1f} GiB went to swap"
+        elif changed.major_faults >= self.faults:
+            what = f"{changed.major_faults / self.minutes:.0f} major faults a minute"
+        elif -changed.memory_bytes >= self.lost_bytes:
+            what = f"it lost {-changed.memory_bytes / GIB:.1f} GiB"
+        else:
+            return ""
+        if self.back:
+            return f"is evicted: {what}, and pages are read back"
+        return f"is squeezed: {what}"
 
 
 class Squeezed(Condition[SqueezedSettings]):
@@ -66,6 +93,8 @@ class Squeezed(Condition[SqueezedSettings]):
         self._progress = FrozenProgress(settings.frozen_seconds)
         self._victims: dict[int, _Victim] = {}
         self._first = True
+        self._stirred = False
+        """Whether a level stands or a hold is pending, or somebody is new."""
 
     def judge(self, tick: Tick) -> Mapping[str, Judgement | None] | None:
         """Judge every process of an engine that has another beside it."""
@@ -80,94 +109,104 @@ class Squeezed(Condition[SqueezedSettings]):
             return {"host": unseen}
         look = self._looks.add(tick, processes)
         found = listed_engines(tick)
-        self._meet(tick, found)
-        grown = [self._grower(tick, engine, look) for engine in found]
-        tight = available_bytes(memory)
-        scarce = tight is None or tight < tick.gib(self.settings.low_memory_gib)
+        measure = self._measure(tick, look, available_bytes(memory))
+        losses, growers = self._compare(tick, found, look, measure)
         raised: dict[str, Judgement | None] = {}
-        pending = False
+        if losses or self._stirred:
+            raised = self._weigh(tick, found, losses, growers)
+        return raised or {"host": self._quiet(tick, found)}
+
+    def _compare(
+        self, tick: Tick, found: list[Engine], look: Look, measure: _Measure
+    ) -> tuple[dict[int, str], list[Process | None]]:
+        """Return what processes lost since the look, and of each engine one that grew.
+
+        Who is new is remembered with the moment of its birth, who is gone is forgotten. A process
+        that began since the look has grown by all it holds.
+        """
+        grown_bytes = tick.gib(self.settings.grown_gib)
+        victims: dict[int, _Victim] = {}
+        losses: dict[int, str] = {}
+        growers: list[Process | None] = []
+        for engine in found:
+            grower = None
+            for process in engine.processes:
+                pid = process.pid
+                victim = self._victims.get(pid)
+                if victim is None or victim.started != process.started_seconds:
+                    victim = self._meet(tick, process)
+                victims[pid] = victim
+                changed = change(look.processes.get(pid), process)
+                if changed is None:
+                    taken = (process.gpu_bytes or 0) + (process.resident_bytes or 0)
+                else:
+                    taken = changed.taken_bytes
+                    lost = measure.lost(changed)
+                    if lost and victim.born_at <= measure.born_before:
+                        losses[pid] = lost
+                if taken >= grown_bytes:
+                    grower = process
+            growers.append(grower)
+        self._victims = victims
+        self._first = False
+        return losses, growers
+
+    def _weigh(
+        self,
+        tick: Tick,
+        found: list[Engine],
+        losses: Mapping[int, str],
+        growers: list[Process | None],
+    ) -> dict[str, Judgement | None]:
+        """Hold each loss against the growth of another engine; return those that stand."""
+        interval = tick.interval("processes")
+        raised: dict[str, Judgement | None] = {}
+        self._stirred = bool(losses)
         for index, engine in enumerate(found):
-            others = grown[:index] + grown[index + 1 :]
+            others = growers[:index] + growers[index + 1 :]
             grower = next((other for other in others if other is not None), None)
             for process in engine.processes:
                 victim = self._victims[process.pid]
-                lost = self._lost(tick, process, victim, look, scarce=scarce)
-                if self._update(tick, victim, lost, grower):
+                lost = losses.get(process.pid, "")
+                victim.lost = lost or victim.lost
+                if victim.level.update(
+                    tick.now,
+                    enter=bool(lost) and grower is not None,
+                    leave=not lost,
+                    interval_seconds=interval,
+                ):
                     raised[process.subject] = self._say(tick, process, victim, grower)
-                pending = pending or not victim.level.known
-        return raised or {"host": self._quiet(tick, found, pending=pending)}
+                    self._stirred = True
+        return raised
 
-    def _meet(self, tick: Tick, found: list[Engine]) -> None:
-        """Remember who is there, since when, and forget who is not."""
-        now = tick.now
-        uptime = tick.sample.boottime_seconds
-        victims: dict[int, _Victim] = {}
-        for engine in found:
-            for process in engine.processes:
-                victim = self._victims.get(process.pid)
-                if victim is None or victim.started != process.started_seconds:
-                    started = process.started_seconds
-                    # of one that was there before this watch nobody knows the age but its start
-                    born_at = -math.inf if self._first else now
-                    if started is not None and uptime is not None:
-                        born_at = now - (uptime - started)
-                    level = Level(self.settings.hold_seconds, self.settings.leave_seconds)
-                    victim = _Victim(started, born_at, level)
-                victims[process.pid] = victim
-        self._victims = victims
-        self._first = False
+    def _meet(self, tick: Tick, process: Process) -> _Victim:
+        """Return what is to be remembered of a process that was not there before."""
+        uptime, started = tick.sample.boottime_seconds, process.started_seconds
+        # of one that was there before this watch nobody knows the age but its start
+        born_at = -math.inf if self._first else tick.now
+        if started is not None and uptime is not None:
+            born_at = tick.now - (uptime - started)
+        self._stirred = True
+        level = Level(self.settings.hold_seconds, self.settings.leave_seconds)
+        return _Victim(started, born_at, level)
 
-    def _grower(self, tick: Tick, engine: Engine, look: Look) -> Process | None:
-        """Return a process of the engine that grew since the look, or began with that much."""
-        level = tick.gib(self.settings.grown_gib)
-        for process in engine.processes:
-            before = look.processes.get(process.pid)
-            if before is not None and same(before, process):
-                grown = change(before, process).taken_bytes
-            else:
-                grown = (process.gpu_bytes or 0) + (process.resident_bytes or 0)
-            if grown >= level:
-                return process
-        return None
-
-    def _lost(
-        self, tick: Tick, process: Process, victim: _Victim, look: Look, *, scarce: bool
-    ) -> str:
-        """Say what the process lost since the look, empty where it lost nothing that counts."""
+    def _measure(self, tick: Tick, look: Look, available: int | None) -> _Measure:
+        """Return what a loss since the look is measured by."""
         settings = self.settings
-        before = look.processes.get(process.pid)
-        if before is None or before is process or not same(before, process):
-            return ""
-        if tick.now - victim.born_at < settings.settle_seconds:
-            return ""
-        changed = change(before, process)
         minutes = max(tick.now - look.at, settings.window_seconds) / 60.0
         refaults, swapped_in = counted(look.vm, self._looks.vm)
         back = (
             refaults >= settings.refaults_per_minute * minutes
             or swapped_in >= settings.swap_in_mib_per_minute * MIB * minutes
         )
-        faults = changed.major_faults or 0
-        lost = -(changed.memory_bytes or 0)
-        swapped = changed.swapped_bytes or 0
-        if swapped >= tick.gib(settings.swapped_gib):
-            what = f"{swapped / GIB:.1f} GiB went to swap"
-        elif back and faults >= settings.faults_per_minute * minutes:
-            what = f"{faults / minutes:.0f} major faults a minute"
-        elif scarce and lost >= tick.gib(settings.lost_gib):
-            what = f"it lost {lost / GIB:.1f} GiB"
-        else:
-            return ""
-        return f"is evicted: {what}, and pages are read back" if back else f"is squeezed: {what}"
-
-    def _update(self, tick: Tick, victim: _Victim, lost: str, grower: Process | None) -> bool:
-        if lost:
-            victim.lost = lost
-        return victim.level.update(
-            tick.now,
-            enter=bool(lost) and grower is not None,
-            leave=not lost,
-            interval_seconds=tick.interval("processes"),
+        scarce = available is None or available < tick.gib(settings.low_memory_gib)
+        return _Measure(
+            minutes=minutes,
+            back=back,
+            swapped_bytes=tick.gib(settings.swapped_gib),
+            faults=settings.faults_per_minute * minutes if back else math.inf,
+            lost_bytes=tick.gib(settings.lost_gib) if scarce else math.inf,
+            born_before=tick.now - settings.settle_seconds,
         )
 
     def _say(
@@ -194,7 +233,7 @@ class Squeezed(Condition[SqueezedSettings]):
             values,
         )
 
-    def _quiet(self, tick: Tick, found: list[Engine], *, pending: bool) -> Judgement:
+    def _quiet(self, tick: Tick, found: list[Engine]) -> Judgement:
         if len(found) < 2:  # noqa: PLR2004 - it takes two
             return Judgement(State.OK, "No two engines share the pool: nobody is squeezed.")
         for engine in found:
@@ -207,6 +246,7 @@ class Squeezed(Condition[SqueezedSettings]):
                         "What {subject} holds, or has in swap, cannot be read.",
                         {"subject": process.subject},
                     )
+        pending = self._stirred and not all(one.level.known for one in self._victims.values())
         if pending or not self._looks.full(tick.now):
             return Judgement(
                 State.UNKNOWN,

@@ -242,9 +242,11 @@ class Judge:
     def _note_failures(self, sample: Sample) -> None:
         """Keep the last reason of every source that has not answered since."""
         for source in sample.pending:
-            self._reasons.setdefault(source, "no_answer_yet")
+            if source in SOURCE_PARTS:
+                self._reasons.setdefault(source, "no_answer_yet")
         for failure in sample.failed:
-            self._reasons[failure.source] = failure.reason
+            if failure.source in SOURCE_PARTS:
+                self._reasons[failure.source] = failure.reason
         if self._reasons:
             for source, part in SOURCE_PARTS.items():
                 if source in self._reasons and getattr(sample, part) is not None:

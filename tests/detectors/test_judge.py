@@ -185,6 +185,15 @@ def test_never_read_is_unknown_with_the_reason() -> None:
     assert judge.judged == set()
 
 
+def test_sources_nobody_knows_are_not_remembered() -> None:
+    """A recording may name whatever it likes: nothing grows with it."""
+    judge = Judge([Scripted(always(OK))], Timeline(machine=GB10))
+    for n in range(2000):
+        failed = (Failure(source=f"source{n}", reason="timeout"),)
+        judge.update(at(n, failed=failed, pending={f"other{n}": 1.0}))
+    assert judge._reasons == {}
+
+
 def test_measures_of_a_lost_reading_go() -> None:
     """A quantity nobody can read any more is not shown any more."""
     script = listed({"gpu0": OK}, {"gpu0": None})

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from spark_watch.detectors.condition import Condition, Judgement
 from spark_watch.detectors.g4_power.thermal_slowdown import HARDWARE
 from spark_watch.detectors.holds import Level
-from spark_watch.detectors.run import runs
+from spark_watch.detectors.run import Run, runs
 from spark_watch.detectors.timeline import HOLE_INTERVALS, Tick
 from spark_watch.model import Gpu, State, Zone
 from spark_watch.settings.g4 import BoardHotSettings
@@ -23,18 +23,19 @@ BASELINE_SECONDS: Final = 60.0
 class _Slowdown:
     """Whether a GPU shows that heat slows it down, from its own readings."""
 
-    __slots__ = ("_counter", "_grown_at", "_low_at", "reach_seconds")
+    __slots__ = ("_clock", "_counter", "_grown_at", "_reach_seconds", "_read_at", "_run")
 
     def __init__(self) -> None:
         self._counter: float | None = None
         self._grown_at: float | None = None
-        self._low_at: float | None = None
-        self.reach_seconds = 0.0
+        self._clock: float | None = None
+        self._run: Run | None = None
+        self._read_at = 0.0
+        self._reach_seconds = 0.0
 
-    def update(self, tick: Tick, gpu: Gpu, slowed_ratio: float) -> None:
+    def update(self, tick: Tick, gpu: Gpu) -> None:
         """Take the newest reading."""
         now = tick.now
-        self.reach_seconds = HOLE_INTERVALS * tick.interval("gpus")
         counter = (gpu.event_seconds or {}).get(HARDWARE)
         if counter is not None:
             if self._counter is not None and counter > self._counter:
@@ -42,18 +43,21 @@ class _Slowdown:
             self._counter = counter
         if gpu.event_reasons is not None and HARDWARE in gpu.event_reasons:
             self._grown_at = now
-        run = runs(tick)[gpu.index]
-        self._low_at = None
-        if run.loaded and gpu.sm_hertz is not None and run.clock.seconds >= BASELINE_SECONDS:
-            median = run.clock.quantile(0.5)
-            if median is not None and gpu.sm_hertz < slowed_ratio * median:
-                self._low_at = now
+        self._run = run = runs(tick)[gpu.index]
+        self._clock = gpu.sm_hertz if run.loaded else None
+        self._read_at = now
+        self._reach_seconds = HOLE_INTERVALS * tick.interval("gpus")
 
-    def words(self, now: float, memory_seconds: float) -> str:
+    def words(self, now: float, settings: BoardHotSettings) -> str:
         """Say what shows it, nothing where nothing does."""
+        memory_seconds = settings.slowdown_memory_seconds
         if self._grown_at is not None and now - self._grown_at <= memory_seconds:
             return "hardware slowdown counted"
-        if self._low_at is not None and now - self._low_at <= self.reach_seconds:
+        if self._clock is None or self._run is None or now - self._read_at > self._reach_seconds:
+            return ""
+        usual = self._run.clock
+        median = usual.quantile(0.5) if usual.seconds >= BASELINE_SECONDS else None
+        if median is not None and self._clock < settings.slowed_ratio * median:
             return "clock well below this run's median"
         return ""
 
@@ -95,7 +99,7 @@ class BoardHot(Condition[BoardHotSettings]):
             slowdown = self._slowdowns.get(gpu.index)
             if slowdown is None:
                 slowdown = self._slowdowns[gpu.index] = _Slowdown()
-            slowdown.update(tick, gpu, self.settings.slowed_ratio)
+            slowdown.update(tick, gpu)
         zones = tick.sample.zones
         if zones is None:
             return None
@@ -122,10 +126,7 @@ class BoardHot(Condition[BoardHotSettings]):
         hot = celsius >= settings.warning_celsius
         slowed = ""
         if hot:
-            said = (
-                slowdown.words(tick.now, settings.slowdown_memory_seconds)
-                for slowdown in self._slowdowns.values()
-            )
+            said = (one.words(tick.now, settings) for one in self._slowdowns.values())
             slowed = next((words for words in said if words), "")
         cooled = celsius < settings.leave_celsius
         warning = self._warning.update(tick.now, enter=hot, leave=cooled, interval_seconds=interval)

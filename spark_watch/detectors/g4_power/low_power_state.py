@@ -19,6 +19,12 @@ EPISODES_KEPT: Final = 1000
 BELOW_LIMIT: Final = 0.9
 """Under an owner's clock limit the levels stay this far below it: a GPU at its limit is fine."""
 
+HEAT_REMEDY: Final = (
+    "Heat comes first: see thermal_slowdown and board_hot, and let it cool down. If the clock "
+    "stays this low on a cool board, shut down and take AC power away for some minutes; a reboot "
+    "does not clear that."
+)
+
 
 class _Watch:
     """What is remembered of one GPU; only time under load counts, pauses between it do not."""
@@ -197,10 +203,15 @@ class LowPowerState(Condition[LowPowerStateSettings]):
         values["held"] = spoken(now - since)
         values["episode"] = watch.episodes_in_a_day(now)
         values["power"] = "" if gpu.power_watts is None else f" and {gpu.power_watts:.1f} W"
+        heat = [reason for reason in gpu.event_reasons or () if "thermal" in reason]
+        values["flags"] = ""
+        if heat:
+            values["flags"] = f" Slowed by heat as well ({', '.join(heat)})."
         critical = watch.low_seconds >= self.settings.critical_seconds - ROUNDING_SECONDS
         template = (
             "GPU {gpu} held at {mhz:.0f} MHz with {ratio:.0f} % utilisation{power} for {held} "
-            "(level {level:.0f} MHz): low-power state of the platform, episode {episode} in 24 h."
+            "(level {level:.0f} MHz): low-power state of the platform, episode {episode} in "
+            "24 h.{flags}"
         )
         if watch.was != "low":
             values["fine"] = watch.fine_seconds
@@ -210,4 +221,9 @@ class LowPowerState(Condition[LowPowerStateSettings]):
                 "{fine:.0f} s of load after a low-power state (level {level:.0f} MHz) that began "
                 "{held} ago; clear after {clear:.0f} s, episode {episode} in 24 h."
             )
-        return Judgement(State.CRITICAL if critical else State.WARNING, template, values)
+        return Judgement(
+            State.CRITICAL if critical else State.WARNING,
+            template,
+            values,
+            remedy=HEAT_REMEDY if heat else None,
+        )

@@ -100,6 +100,14 @@ def test_sentence_at_three_in_the_morning() -> None:
     assert "A reboot does not clear it" in events[1].remedy
 
 
+def test_heat_that_does_it_is_named() -> None:
+    """Where the driver says that heat slows the GPU down, cutting AC power does not come first."""
+    hot = gpu(96, 650, reasons=("hw_slowdown", "hw_thermal_slowdown"))
+    _, events = play(rule(), spread([hot] * 25))
+    assert events[-1].sentence.endswith(" Slowed by heat as well (hw_thermal_slowdown).")
+    assert events[-1].remedy.startswith("Heat comes first")
+
+
 def test_ramp_of_a_load_at_a_quarter_second() -> None:
     """A clock that takes 0.75 s to rise is a ramp."""
     ramp = [gpu(96, 208), gpu(96, 700), gpu(96, 950)]

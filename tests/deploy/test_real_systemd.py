@@ -163,17 +163,25 @@ def test_the_unit_gives_what_is_needed_and_no_more(
     assert reached[action] == answer
 
 
-def _page(box: Box, path: str) -> str:
-    """Return a page of the daemon, as somebody inside the box sees it."""
-    fetch = f"import urllib.request as u; print(u.urlopen('http://127.0.0.1:9810{path}').read().decode())"
-    return box.must("python3", "-c", fetch)
+FETCH = "import sys, urllib.request as u; print(u.urlopen(sys.argv[1]).read().decode())"
+
+
+def _page(box: Box) -> str:
+    """Return the daemon's metrics, once it has a first sample, as somebody in the box sees them."""
+    url = "http://127.0.0.1:9810/"
+    wait_for(
+        lambda: box.run("python3", "-c", FETCH, f"{url}readyz").returncode == 0,
+        seconds=PATIENCE_SECONDS,
+        what="a first sample",
+    )
+    return box.must("python3", "-c", FETCH, f"{url}metrics")
 
 
 def test_it_says_when_it_is_ready(box: Box) -> None:
     """`systemctl start` returns when the daemon is ready, and then the page is there."""
     box.start("spark-watch")
     assert box.show("spark-watch", "ActiveState") == "active"
-    assert "sparkwatch_condition_state" in _page(box, "/metrics")
+    assert "sparkwatch_condition_state" in _page(box)
 
 
 def test_a_bad_file_keeps_it_running(box: Box, installed: Path) -> None:
@@ -191,7 +199,7 @@ def test_a_bad_file_keeps_it_running(box: Box, installed: Path) -> None:
     finally:
         (installed / "spark-watch.toml").write_text("")
     assert box.show("spark-watch", "MainPID") == before
-    assert "sparkwatch_condition_state" in _page(box, "/metrics")
+    assert "sparkwatch_condition_state" in _page(box)
 
 
 def test_it_is_started_again_after_it_was_killed(box: Box) -> None:

@@ -8,11 +8,13 @@ import shutil
 import signal
 import subprocess
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
 
 from tests.conftest import ROOT
+from tests.deploy.box import wait_for
 
 pytestmark = pytest.mark.integration
 
@@ -35,6 +37,16 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def _answer(url: str) -> str | None:
+    """Return what the daemon answers, ``None`` while it answers that it cannot yet."""
+    try:
+        with urlopen(url, timeout=10) as page:  # noqa: S310 - our own daemon, on loopback
+            body: bytes = page.read()
+    except HTTPError:
+        return None
+    return body.decode()
+
+
 def test_one_command_shows_it(clone: Path) -> None:
     """`make demo` makes its environment, serves the page, and ends cleanly at Ctrl-C."""
     with subprocess.Popen(
@@ -54,8 +66,8 @@ def test_one_command_shows_it(clone: Path) -> None:
                 assert said[-1], "".join(said)
                 if said[-1].startswith("{"):
                     url = json.loads(said[-1]).get("url", "")
-            with urlopen(f"{url}metrics", timeout=10) as page:  # noqa: S310 - our own, on loopback
-                assert b"sparkwatch_condition_state" in page.read()
+            wait_for(lambda: _answer(f"{url}readyz") is not None, seconds=30, what="a first sample")
+            assert "sparkwatch_condition_state" in (_answer(f"{url}metrics") or "")
         finally:
             os.killpg(make.pid, signal.SIGINT)
             rest = make.stdout.read()

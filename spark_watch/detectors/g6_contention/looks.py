@@ -47,7 +47,6 @@ class Looks:
         self._seconds = seconds
         self._looks: deque[Look] = deque(maxlen=LOOKS + 2)
         self._vm: Vm | None = None
-        self._began_at: float | None = None
 
     def add(self, tick: Tick, processes: tuple[Process, ...]) -> Look:
         """Take a list and return the oldest look in the window."""
@@ -55,11 +54,6 @@ class Looks:
         if tick.sample.vm is not None:
             self._vm = tick.sample.vm
         looks = self._looks
-        if tick.hole("processes"):
-            looks.clear()
-            self._began_at = None
-        if self._began_at is None:
-            self._began_at = now
         span = max(self._seconds, 2.0 * tick.interval("processes"))
         if not looks or now - looks[-1].at >= self._seconds / LOOKS:
             looks.append(Look(now, {process.pid: process for process in processes}, self._vm))
@@ -73,8 +67,8 @@ class Looks:
             self._vm = tick.sample.vm
 
     def full(self, now: float) -> bool:
-        """Whether the lists were watched for the length of the window without a hole."""
-        return self._began_at is not None and now - self._began_at >= self._seconds * 0.95
+        """Whether the oldest look is as old as the window, to within the spacing of looks."""
+        return now - self._looks[0].at >= self._seconds * (1.0 - 1.0 / LOOKS)
 
     @property
     def vm(self) -> Vm | None:

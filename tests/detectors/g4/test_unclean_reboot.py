@@ -163,6 +163,9 @@ def test_a_condition_later_in_the_catalogue_is_told_too() -> None:
 def test_what_a_new_boot_says_at_once_is_no_precursor() -> None:
     """A condition that raises at the first sample of the new boot did not stand before it."""
     assert "no precursor recorded;" in told({999.5: State.CRITICAL})
+    assert "before it stood memory_collapse (warning);" in told(
+        {995.0: State.WARNING, 999.5: State.CRITICAL}
+    )
 
 
 def test_sentence() -> None:

@@ -160,6 +160,16 @@ def test_own_workers_are_no_others(rows: Rows) -> None:
     assert timeline([(12, rows)], available_gib=5.0) == ".12"
 
 
+def test_a_claim_repeated_by_workers_counts_once() -> None:
+    """Two engines of 0.4 each claim 0.8, however many workers say so."""
+    rows = tuple(
+        process(pid + worker, 1.0, launcher_pid=pid, claim_ratio=0.4)
+        for pid in (10, 20)
+        for worker in (1, 2)
+    )
+    assert timeline([(9, rows)]) == ".9"
+
+
 def test_two_servers_in_one_container_are_two() -> None:
     """Each with its own launcher they have nothing in common but the box they came in."""
     rows = tuple(

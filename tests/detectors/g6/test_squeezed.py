@@ -42,6 +42,7 @@ class Scene:
         refaults: those of the machine.
         grown: what the other has taken beyond its 5 GiB.
         frozen_from: from when on the server makes no token.
+        running: how many requests it says are running.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Scene:
         grown: Callable[[float], float] = GROWS,
         available_gib: float | None = 4.0,
         frozen_from: float | None = None,
+        running: float = 3.0,
         other_from: float = START,
         **other: object,
     ) -> None:
@@ -61,6 +63,7 @@ class Scene:
         self.grown = grown
         self.available_gib = available_gib
         self.frozen_from = frozen_from
+        self.running = running
         self.other_from = other_from
         self.other = other
 
@@ -99,7 +102,11 @@ class Scene:
         if self.frozen_from is not None:
             tokens = 10.0 * min(second, self.frozen_from)
             progress = (
-                Progress(workload="vllm", generation_tokens_total=tokens, requests_running=3.0),
+                Progress(
+                    workload="vllm",
+                    generation_tokens_total=tokens,
+                    requests_running=self.running,
+                ),
             )
         return Sample(
             t=1e9 + second,
@@ -142,7 +149,7 @@ SWAPPED = ramp(0.06, stop=100.0)
             Scene(lost=ramp(0.11), available_gib=30.0), 200, ".200", id="it-frees-its-own-cache"
         ),
         pytest.param(
-            Scene(lost=ramp(0.11), grown=NONE, other_from=0.0), 200, "?57 .143", id="nobody-grows"
+            Scene(lost=ramp(0.11), grown=NONE, other_from=0.0), 200, "?55 .145", id="nobody-grows"
         ),
         pytest.param(
             Scene(lost=ramp(0.11), swapped=SWAPPED, other_from=1e9), 200, ".200", id="alone"
@@ -162,8 +169,14 @@ SWAPPED = ramp(0.06, stop=100.0)
         pytest.param(
             Scene(swapped=ramp(0.06), frozen_from=1e9), 150, ".85 w65", id="moves-all-the-same"
         ),
+        pytest.param(
+            Scene(swapped=ramp(0.06), frozen_from=70.0, running=0.0),
+            150,
+            ".85 w65",
+            id="no-requests",
+        ),
         pytest.param(Scene(frozen_from=70.0), 150, ".150", id="frozen-alone-is-not-ours"),
-        pytest.param(Scene(other_from=0.0), 60, "?57 .3", id="warm-up"),
+        pytest.param(Scene(other_from=0.0), 60, "?55 .5", id="warm-up"),
         pytest.param(
             Scene(swapped=ramp(0.06, start=0.0), other_from=0.0, grown=ramp(0.5, start=0.0)),
             30,
@@ -190,7 +203,18 @@ def test_growth_into_swap_is_growth() -> None:
             started_seconds=100.0,
         )
         made.append(replace(scene.at(second), processes=(*scene.server(second), pushed)))
-    assert timeline(made) == "?57 .28 w35"
+    assert timeline(made) == "?55 .30 w35"
+
+
+def test_pid_given_out_again_is_a_new_process() -> None:
+    """Another process under the pid of one that held as much has taken all that it holds."""
+    scene = Scene(swapped=SWAPPED, other_from=0.0, grown=NONE)
+    made = []
+    for second in range(120):
+        started = 50.0 if second < START else 9000.0 + START
+        other = process(31, 5.0, resident_bytes=GIB, swapped_bytes=0, started_seconds=started)
+        made.append(replace(scene.at(second), processes=(*scene.server(second), other)))
+    assert timeline(made) == "?55 .30 w35"
 
 
 def test_own_workers_do_not_squeeze_each_other() -> None:
@@ -261,7 +285,7 @@ def test_long_gap_is_not_compared_across() -> None:
     """What was lost in ten minutes that nobody saw says nothing of one of them."""
     scene = Scene(swapped=lambda s: 0.0 if s < 300 else 3.0, other_from=0.0, grown=NONE)
     made = seconds(scene, 100) + seconds(scene, 100, start=700.0)
-    assert timeline(made) == "?57 .43 ?57 .43"
+    assert timeline(made) == "?55 .45 ?55 .45"
 
 
 @pytest.mark.parametrize(

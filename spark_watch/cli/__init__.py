@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any, Final, NoReturn
 
 from spark_watch import __version__
-from spark_watch.errors import SparkWatchError, UsageError
+from spark_watch.errors import OutputError, SparkWatchError, UsageError
 
 COMMANDS: Final = (
     "run",
@@ -75,9 +75,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except BrokenPipeError:
         # the reader of our output has gone (a pager, head): nothing is left to say
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_output()
         return 0
+    except OSError as error:
+        # every file and socket has its own words; what is left is our own output
+        _abandon_output()
+        reason = (error.strerror or str(error)).lower()
+        print(f"spark-watch: cannot write: {reason}", file=sys.stderr)  # noqa: T201 - see above
+        return OutputError.exit_code
     except KeyboardInterrupt:
         return 130
     return code
+
+
+def _abandon_output() -> None:
+    """Let what is still buffered for standard output go nowhere, so that the end is quiet."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

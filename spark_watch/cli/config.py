@@ -42,7 +42,7 @@ def toml(values: Mapping[str, Any], path: str = "") -> list[str]:
         elif value is None:
             lines.append(f"# {name} is not set")
         else:
-            lines.append(f"{name} = {json.dumps(value)}")
+            lines.append(f"{name} = {json.dumps(value, ensure_ascii=False)}")
     for name, group in groups:
         inner = toml(group, name)
         if any(not line.startswith("[") for line in inner[:1]):

@@ -8,16 +8,19 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 from spark_watch.blackbox.trace import TraceHeader, TraceWriter
 from spark_watch.cli.common import note, say, settings_arguments, settings_of
-from spark_watch.errors import OutputError
+from spark_watch.errors import OutputError, UsageError
 from spark_watch.model import Event, Sample
 from spark_watch.sources.feed import Moment
 
 HELP = "record this machine to a trace until interrupted"
 EXAMPLE = "spark-watch record night.jsonl.gz --seconds 28800 --export"
+
+MOST_SECONDS: Final = 1e9
+"""Thirty years: what is longer, or no number, is a slip of the keyboard."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,6 +81,8 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     ticks = None
     if options.seconds is not None:
+        if not 0.0 < options.seconds < MOST_SECONDS:
+            raise UsageError(f"--seconds {options.seconds:g}: must be more than 0")
         ticks = max(1, round(options.seconds / settings.interval_seconds))
     with opened(options.file) as stream:
         sinks: list[Any] = []

@@ -49,10 +49,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print(report: Report) -> None:
-    machine = report.header.machine
     say(
         f"{report.samples} samples over {clock(report.duration_seconds)}, "
-        f"{machine.gpu_name or 'no GPU name'}, {report.header.origin or 'origin not said'}"
+        f"{report.machine.gpu_name or 'no GPU name'}, {report.header.origin or 'origin not said'}"
     )
     for one in report.skipped:
         say(f"line {one['line']} skipped: {one['why']}")

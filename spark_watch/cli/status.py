@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -60,14 +61,32 @@ def fetch(url: str) -> str:
         UsageError: it is no HTTP address.
         OutputError: nobody answered, or not with 200.
     """
-    if urlsplit(url).scheme not in {"http", "https"}:
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        known = False
+    if not known:
         raise UsageError(f"{url}: not an http:// or https:// address")
     try:
-        with urllib.request.urlopen(url, timeout=WAIT_SECONDS) as answer:  # noqa: S310 - checked
+        with _direct().open(url, timeout=WAIT_SECONDS) as answer:
             data: bytes = answer.read(LIMIT_BYTES)
     except urllib.error.HTTPError as error:
         raise OutputError(f"{url}: {error.code} {error.reason}") from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        raise OutputError(f"{url}: {reason}") from error
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        cause = getattr(error, "reason", error)
+        reason = getattr(cause, "strerror", None) or str(cause) or type(error).__name__
+        raise OutputError(f"{url}: {' '.join(str(reason).split())}") from error
     return data.decode("utf-8", "replace")
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: our daemon sends none, and whoever does is not our daemon."""
+
+    def redirect_request(self, *unused: object) -> None:
+        """Return nothing to go to, which makes the answer an error."""
+
+
+def _direct() -> urllib.request.OpenerDirector:
+    """Return an opener that goes to the address itself, whatever proxy the environment names."""
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}), _Stay)

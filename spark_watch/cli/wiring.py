@@ -28,6 +28,9 @@ DEMO_SPEED: Final = 30.0
 DEMO_INTERVAL_SECONDS: Final = 0.25
 """Real seconds between two samples of the demonstration: its slow stretches are watched closely."""
 
+LOOK_INTERVAL_SECONDS: Final = 1.0
+"""A short look takes a sample at least this often, however seldom the daemon does."""
+
 FIXED_AT_START: Final = ("listen", "interval_seconds", "proc_root", "sys_root", "kmsg_path")
 """Settings that a reload cannot change: the sources and the port stand once the loop runs."""
 
@@ -199,7 +202,7 @@ def serve(
                 logger.warning("reload_refused", error=str(error))
                 return None
             for name in FIXED_AT_START:
-                if getattr(new, name) != getattr(current, name):
+                if getattr(new, name) != getattr(settings, name):
                     logger.warning("reload_needs_restart", setting=name)
             same = new.conditions_in_force() == current.conditions_in_force()
             current = new
@@ -246,12 +249,14 @@ def look(
     if not 0.5 <= seconds <= 3600.0:  # noqa: PLR2004 - said in the message
         raise UsageError(f"--seconds {seconds:g}: must be 0.5 to 3600")
     seen: list[Snapshot] = []
+    interval = min(settings.interval_seconds, LOOK_INTERVAL_SECONDS)
+    settings = settings.model_copy(update={"interval_seconds": interval})
     daemon = daemon_for(
         settings,
         source,
         environment={name: value for name, value in environment.items() if name != "NOTIFY_SOCKET"},
         publish=lambda snapshot: seen.__setitem__(slice(None), [snapshot]),
-        max_ticks=max(1, round(seconds / settings.interval_seconds)) + 1,
+        max_ticks=max(1, round(seconds / interval)) + 1,
     )
     daemon.run()
     if not seen:

@@ -7,6 +7,7 @@ queue, and what does not fit is counted and said once there is room again.
 from __future__ import annotations
 
 import contextlib
+import json
 import queue
 import sys
 import threading
@@ -44,8 +45,9 @@ class LogQueue:
         while (line := self._queue.get()) is not None:
             with contextlib.suppress(OSError, ValueError):
                 if self.dropped > said:
-                    self._stream.write(f"log_lines_dropped count={self.dropped - said}\n")
+                    lost = {"event": "log_lines_dropped", "count": self.dropped - said}
                     said = self.dropped
+                    self._stream.write(json.dumps(lost) + "\n")
                 self._stream.write(line + "\n")
                 self._stream.flush()
 

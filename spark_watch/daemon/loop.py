@@ -6,15 +6,17 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from spark_watch.daemon.notify import Notifier
 from spark_watch.daemon.signals import Signals
 from spark_watch.detectors.g3_memory.danger import DangerMode
 from spark_watch.detectors.judge import Judge
-from spark_watch.export.snapshot import Latest, LoopHealth, Snapshot
+from spark_watch.export.snapshot import STALE_READINGS, Latest, LoopHealth, Snapshot
 from spark_watch.model import Event, Sample, State
 from spark_watch.sources.feed import Feed, Moment
+from spark_watch.sources.reading import SourceHealth
 from spark_watch.sources.self_usage import SelfUsage
 
 DANGER_INTERVAL_SECONDS: Final = 0.25
@@ -100,13 +102,15 @@ class Daemon:
         self._reload = reload
         self._clock = clock or RealClock()
         self._max_ticks = max_ticks
-        self._latest = Latest()
+        self._latest = Latest(slow_seconds=max(30.0, STALE_READINGS * feed.interval_seconds))
         self._usage = SelfUsage()
         self._usage_due = float("-inf")
         self._cpu_seconds: float | None = None
         self._resident_bytes: int | None = None
         self._failing: dict[str, str] = {}
+        self._raising: dict[str, str] = {}
         self._next = 0.0
+        self._planned = 0.0
         self._started = 0.0
         self._late_high = 0.0
         self.ticks = 0
@@ -125,9 +129,10 @@ class Daemon:
                     if self._max_ticks is not None and self.ticks >= self._max_ticks:
                         break
                     self._wait(signals)
-                    if signals.reload:
+                    while signals.reload:
                         signals.reload = False
                         self.reload()
+                        self._wait(signals)
             finally:
                 self.stop(signals.stopping.name if signals.stopping else "end_of_feed")
 
@@ -135,7 +140,7 @@ class Daemon:
         """Say that we are up, then start the sources: the first NVML call may take minutes."""
         moment = self._clock.now()
         self._started = moment.t
-        self._next = moment.monotonic
+        self._next = self._planned = moment.monotonic
         self._notifier.send("READY=1", "STATUS=watching")
         self._log.info(
             "started", origin=self.feed.origin, interval_seconds=self.feed.interval_seconds
@@ -145,8 +150,8 @@ class Daemon:
     def tick(self) -> bool:
         """Read, judge, publish and keep one sample; return False where the feed has ended."""
         moment = self._clock.now()
-        late = max(0.0, moment.monotonic - self._next)
-        sample = self.feed.read(moment)
+        late = max(0.0, moment.monotonic - self._planned)
+        sample = self.feed.read(replace(moment, late_seconds=late))
         if sample is None:
             return False
         self.ticks += 1
@@ -161,10 +166,12 @@ class Daemon:
         self._notifier.send("STOPPING=1")
         self._log.info("stopping", reason=reason, ticks=self.ticks)
         moment = self._clock.now()
-        for sink in self._sinks:
-            sink.close(moment)
-        self.feed.close()
-        self._notifier.close()
+        try:
+            for sink in self._sinks:
+                sink.close(moment)
+        finally:
+            self.feed.close()
+            self._notifier.close()
 
     def reload(self) -> None:
         """Read the settings again; whatever is wrong with them, the old ones stay in force."""
@@ -175,14 +182,15 @@ class Daemon:
         judge = self._reload()
         self._reload_success = judge is not None
         self._reload_seconds = moment.t
-        if judge is not None:
+        if judge is not None and judge is not self.judge:
             self.judge = judge
+            self._raising = {}
         self._notifier.send("READY=1")
 
     def _schedule(self) -> None:
         """Place the next tick on the grid; ticks that cannot be kept any more are counted."""
         interval = self.feed.interval_seconds
-        self._next += interval
+        self._planned = self._next = self._next + interval
         behind = self._clock.now().monotonic - self._next
         if behind > 0.0:
             missed = math.ceil(behind / interval)
@@ -214,7 +222,10 @@ class Daemon:
         now = tick.now
         self.danger = self._danger.update(tick)
         self._latest.update(sample, now)
+        sources = self.feed.health()
         self._say(events)
+        self._say_errors()
+        self._say_sources(sources)
         self._measure(moment)
         for sink in self._sinks:
             sink.write(sample, events)
@@ -227,7 +238,7 @@ class Daemon:
                 marks=self._latest.marks(now),
                 identities=self.feed.identities(),
                 machine=tick.machine,
-                sources=self.feed.health(),
+                sources=sources,
                 loop=self._health(late, judged - started, time.perf_counter() - started),
                 origin=self.feed.origin,
                 ready=True,
@@ -246,10 +257,18 @@ class Daemon:
                 after=event.to_state.label,
                 sentence=event.sentence,
             )
+
+    def _say_errors(self) -> None:
+        """Count what raised; say each error of a condition once, not at every tick."""
         for name, error in self.judge.errors:
             self.internal_errors += 1
-            self._log.error("condition_raised", condition=name, error=repr(error))
-        for health in self.feed.health():
+            text = repr(error)
+            if self._raising.get(name) != text:
+                self._raising[name] = text
+                self._log.error("condition_raised", condition=name, error=text)
+
+    def _say_sources(self, sources: Sequence[SourceHealth]) -> None:
+        for health in sources:
             was = self._failing.get(health.source)
             if health.success is False and health.reason is not None:
                 if was != health.reason:

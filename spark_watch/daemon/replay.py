@@ -10,7 +10,7 @@ from spark_watch.blackbox.trace import TraceHeader
 from spark_watch.detectors.catalogue import conditions
 from spark_watch.detectors.judge import Judge
 from spark_watch.detectors.timeline import Timeline
-from spark_watch.model import Event, State
+from spark_watch.model import Event, Machine, State
 from spark_watch.settings.conditions import ConditionSettings
 
 OWN_RECORDER = "spark-watch"
@@ -34,9 +34,14 @@ class Recording(Protocol):
 
 @dataclass(kw_only=True)
 class Report:
-    """What a replay found. ``final`` and ``judged`` go by condition, in the catalogue's order."""
+    """What a replay found. ``final`` and ``judged`` go by condition, in the catalogue's order.
+
+    ``machine`` is what the recording's last sample knew: our own recorder begins before the driver
+    has told it the GPU's name.
+    """
 
     header: TraceHeader
+    machine: Machine
     duration_seconds: float = 0.0
     samples: int = 0
     skipped: list[Mapping[str, Any]] = field(default_factory=list)
@@ -47,12 +52,11 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """Return the report in its published form."""
-        machine = self.header.machine
         return {
             "trace": {
                 "origin": self.header.origin,
                 "interval_seconds": self.header.interval_seconds,
-                "gpu_name": machine.gpu_name,
+                "gpu_name": self.machine.gpu_name,
             },
             "duration_seconds": round(self.duration_seconds, 3),
             "samples": self.samples,
@@ -95,7 +99,7 @@ def replay(recording: Recording, settings: ConditionSettings) -> Report:
     Raises:
         InputError: the recording cannot be read.
     """
-    report = Report(header=recording.header)
+    report = Report(header=recording.header, machine=recording.header.machine)
     judge = judge_for(recording.header, settings)
     for sample in recording:
         report.samples += 1
@@ -103,6 +107,7 @@ def replay(recording: Recording, settings: ConditionSettings) -> Report:
         if judge.errors:
             raise judge.errors[0][1]
         report.duration_seconds = judge.tick.now
+        report.machine = judge.tick.machine or report.machine
     report.final = judge.states()
     report.judged = {name: name in judge.judged for name in report.final}
     seen = [event.to_state for event in report.events if event.to_state is not State.UNKNOWN]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -40,9 +42,13 @@ class _SnapshotCollector(Collector):
             return
         for family in FAMILIES:
             metric = _empty(family)
+            shown: set[tuple[str, ...]] = set()
             for labels, value in family.read(self._snapshot):
-                if value is not None:
-                    metric.add_metric(labels, value)
+                # one series twice, or one byte that is no UTF-8, would cost the whole page
+                clean = tuple(label.encode("utf-8", "replace").decode() for label in labels)
+                if value is not None and math.isfinite(value) and clean not in shown:
+                    shown.add(clean)
+                    metric.add_metric(clean, value)
             if metric.samples:
                 yield metric
 
@@ -50,6 +56,16 @@ class _SnapshotCollector(Collector):
 def _empty(family: Family) -> GaugeMetricFamily | CounterMetricFamily:
     kind = CounterMetricFamily if family.kind == "counter" else GaugeMetricFamily
     return kind(f"{NAMESPACE}_{family.name}", family.help, labels=family.labels)
+
+
+def _wants_openmetrics(accept: str) -> bool:
+    """Whether an Accept header names OpenMetrics, and not to refuse it (``q=0``)."""
+    wanted = OPENMETRICS.partition(";")[0]
+    for choice in accept.lower().split(","):
+        kind, *parameters = (word.strip() for word in choice.split(";"))
+        if kind == wanted:
+            return not any(re.fullmatch(r"q\s*=\s*0(\.0*)?", word) for word in parameters)
+    return False
 
 
 class Page:
@@ -94,7 +110,7 @@ class Page:
         Args:
             accept: the request's Accept header; OpenMetrics where it asks for it, else text.
         """
-        form = OPENMETRICS if OPENMETRICS.partition(";")[0] in accept.lower() else TEXT
+        form = OPENMETRICS if _wants_openmetrics(accept) else TEXT
         encode, content_type = choose_encoder(form)
         snapshot = self._snapshot
         with self._lock:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from spark_watch.detectors.condition import Measures
 from spark_watch.detectors.judge import Standing
@@ -19,6 +19,9 @@ from spark_watch.sources.reading import SourceHealth
 
 WATER_MARK_SECONDS: Final = 60.0
 """How far back the low and high water marks look: the longest common scrape interval."""
+
+SELDOM: Final = ("event_seconds", "energy_joules")
+"""What is read of a GPU every few seconds only."""
 
 STALE_READINGS: Final = 3
 """A part not renewed for this many of its own intervals (and at least 30 s) leaves the page."""
@@ -96,6 +99,7 @@ class Latest:
         self._parts: dict[str, object] = {}
         self._seen: dict[str, float] = {}
         self._gaps: dict[str, float] = {}
+        self._counters: dict[tuple[int, str], tuple[Any, float]] = {}
         self._marks: dict[tuple[str, str], Recent] = {}
 
     def update(self, sample: Sample, now: float) -> None:
@@ -104,8 +108,11 @@ class Latest:
             value = getattr(sample, part)
             if value is not None:
                 if part in self._seen:
-                    self._gaps[part] = now - self._seen[part]
-                self._parts[part] = self._kept(value) if part == "gpus" else value
+                    # an outage is no pace: after it the part is as soon stale as before
+                    gap = now - self._seen[part]
+                    if gap <= self._limit(part):
+                        self._gaps[part] = gap
+                self._parts[part] = self._kept(value, now) if part == "gpus" else value
                 self._seen[part] = now
         memory = sample.memory
         if memory is not None and memory.available_bytes is not None:
@@ -119,22 +126,21 @@ class Latest:
             if gpu.sm_hertz is not None:
                 self._mark("gpu_sm_clock_hertz", index, now, gpu.sm_hertz)
 
-    def _kept(self, gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
+    def _kept(self, gpus: tuple[Gpu, ...], now: float) -> tuple[Gpu, ...]:
         """Return the GPUs with the counters that come more seldom, as they were last read."""
-        before = self._parts.get("gpus")
-        if not isinstance(before, tuple):
-            return gpus
-        known: dict[int, Gpu] = {gpu.index: gpu for gpu in before}
-        return tuple(
-            replace(
-                gpu,
-                event_seconds=gpu.event_seconds or known[gpu.index].event_seconds,
-                energy_joules=gpu.energy_joules or known[gpu.index].energy_joules,
-            )
-            if gpu.index in known and (gpu.event_seconds is None or gpu.energy_joules is None)
-            else gpu
-            for gpu in gpus
-        )
+        kept = []
+        for gpu in gpus:
+            fill: dict[str, Any] = {}
+            for counter in SELDOM:
+                value = getattr(gpu, counter)
+                if value is not None:
+                    self._counters[gpu.index, counter] = (value, now)
+                    continue
+                value, seen = self._counters.get((gpu.index, counter), (None, now))
+                if value is not None and now - seen <= self._slow:
+                    fill[counter] = value
+            kept.append(replace(gpu, **fill) if fill else gpu)
+        return tuple(kept)
 
     def _mark(self, name: str, index: str, now: float, value: float) -> None:
         window = self._marks.get((name, index))
@@ -146,11 +152,14 @@ class Latest:
         """Return ``sample`` with the parts it lacks filled in from before, stale ones left out."""
         fill = {}
         for part, seen in self._seen.items():
-            if getattr(sample, part) is None or part == "gpus":
-                limit = max(self._slow, STALE_READINGS * self._gaps.get(part, 0.0))
-                if now - seen <= limit:
-                    fill[part] = self._parts[part]
+            lacks = getattr(sample, part) is None or part == "gpus"
+            if lacks and now - seen <= self._limit(part):
+                fill[part] = self._parts[part]
         return replace(sample, **fill) if fill else sample  # type: ignore[arg-type]  # by name
+
+    def _limit(self, part: str) -> float:
+        """Return how old a part may become."""
+        return max(self._slow, STALE_READINGS * self._gaps.get(part, 0.0))
 
     def marks(self, now: float) -> dict[str, dict[str, Marks]]:
         """Return the water marks of the last minute, of what was read in it."""

@@ -13,11 +13,15 @@ from spark_watch.sources.reading import SourceHealth
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The three clocks at one moment: unix, CLOCK_MONOTONIC and CLOCK_BOOTTIME seconds."""
+    """The three clocks at one moment: unix, CLOCK_MONOTONIC and CLOCK_BOOTTIME seconds.
+
+    ``late_seconds`` is how long after its planned time a tick began, ``None`` between two ticks.
+    """
 
     t: float
     monotonic: float
     boottime: float
+    late_seconds: float | None = None
 
     @staticmethod
     def now() -> Moment:
@@ -107,7 +111,7 @@ class Played:
     def read_memory(self, moment: Moment) -> Sample | None:
         """Return ``None``: a recording holds what it holds."""
         del moment
-        return None  # noqa: RET501 - a value for the protocol, not the lack of a return
+        return None
 
     def _note(self, sample: Sample) -> None:
         if sample.machine is not None:

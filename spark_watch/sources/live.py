@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from spark_watch.errors import SourceError
+from spark_watch.errors import SourceError, Unavailable
 from spark_watch.model import Failure, GpuIdentity, Machine, Memory, Process, Sample
 from spark_watch.sources.background import Background
 from spark_watch.sources.boot import BootSource, kernel_release
@@ -31,6 +32,20 @@ STACK_BYTES: Final = 256 * 1024
 PENDING_SECONDS: Final = 1.0
 """A call that is out for less than this is no news."""
 
+LIST_SECONDS: Final = 30.0
+"""A list older than this says nothing of who holds the GPU now: a call may be out for minutes."""
+
+CANNOT_START: Final = frozenset(
+    {"driver_not_loaded", "unknown", "gpu_not_found", "irq_issue", "operating_system"}
+)
+"""NVML's reasons (``nvml.h``) that blame the driver or the GPU where the device file is there.
+
+A library that is missing or a file that may not be opened says nothing of either.
+"""
+
+WITH_DEVICE_NODE: Final = "_with_device_node"
+"""How such a reason ends in a sample, so that a box without a GPU is not taken for a broken one."""
+
 PARTS: Final = {
     "meminfo": "memory",
     "vmstat": "vm",
@@ -45,20 +60,30 @@ PARTS: Final = {
 """Which part of a sample each source fills here."""
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """NVML's last word on who holds the GPU: the list, ``None`` where it has none, and its age."""
+
+    processes: tuple[Process, ...] | None
+    age_seconds: float
+
+
 class _Processes:
     """The process source with NVML's latest list as its question."""
 
     name = "processes"
 
-    def __init__(
-        self, source: ProcessesSource, listed: Callable[[], tuple[Process, ...] | None]
-    ) -> None:
+    def __init__(self, source: ProcessesSource, listed: Callable[[], Listed | None]) -> None:
         self._source = source
         self._listed = listed
 
     def read(self) -> tuple[Process, ...] | None:
         listed = self._listed()
-        return None if listed is None else self._source.read(listed)
+        if listed is None:
+            return None
+        if listed.processes is None or listed.age_seconds > LIST_SECONDS:
+            raise Unavailable("no_list_from_nvml")
+        return self._source.read(listed.processes)
 
     def close(self) -> None:
         self._source.close()
@@ -93,7 +118,8 @@ class LiveFeed:
         self.interval_seconds = interval_seconds
         self._nvml = nvml
         self._reading: NvmlReading | None = None
-        self._processes: tuple[Process, ...] | None = None
+        self._list: tuple[Process, ...] | None = None
+        self._list_at = float("-inf")
         self._nvml_success: float | None = None
         self._boot_id: str | None = None
         self.machine: Machine | None = None
@@ -101,15 +127,17 @@ class LiveFeed:
         def paced(source: Any, seconds: float) -> Meter:
             return Meter(source, period_seconds=max(seconds, interval_seconds))
 
-        self._memory = paced(MeminfoSource(proc_root=proc_root), 0.0)
-        self._boot = paced(BootSource(proc_root=proc_root), 60.0)
+        def at_each_tick(source: Any) -> Meter:
+            return Meter(source, period_seconds=0.0)
+
+        self._memory = at_each_tick(MeminfoSource(proc_root=proc_root))
         self._quick = (
             self._memory,
-            paced(VmstatSource(proc_root=proc_root), 0.0),
-            paced(PressureSource(proc_root=proc_root), 0.0),
-            paced(KernelLogSource(path=kmsg_path), 0.0),
+            at_each_tick(VmstatSource(proc_root=proc_root)),
+            at_each_tick(PressureSource(proc_root=proc_root)),
+            at_each_tick(KernelLogSource(path=kmsg_path)),
             paced(BuddyinfoSource(proc_root=proc_root), 10.0),
-            self._boot,
+            paced(BootSource(proc_root=proc_root), 60.0),
         )
         self._background = Background(
             (
@@ -147,11 +175,11 @@ class LiveFeed:
         reading = self._nvml.latest()
         if reading is not None and reading is not self._reading:
             self._reading = reading
-            failed.extend(reading.failures)
+            failed.extend(_failures(reading))
             if reading.gpus is not None:
                 parts["gpus"] = reading.gpus
-            if reading.processes is not None or reading.failures:
-                self._processes = reading.processes
+            if reading.processes is not None:
+                self._list, self._list_at = reading.processes, reading.at_monotonic
         self._note_machine(parts.get("memory"))
         return Sample(
             t=moment.t,
@@ -159,6 +187,7 @@ class LiveFeed:
             boottime_seconds=moment.boottime,
             boot_id=self._boot_id,
             failed=tuple(failed),
+            late_seconds=moment.late_seconds,
             pending=self._pending(),
             machine=self.machine,
             **parts,
@@ -223,9 +252,12 @@ class LiveFeed:
             pending[slow[0]] = round(slow[1], 1)
         return pending
 
-    def _listed(self) -> tuple[Process, ...] | None:
-        """Return NVML's processes, ``None`` where nothing is known of them."""
-        return self._processes
+    def _listed(self) -> Listed | None:
+        """Return NVML's list; ``None`` while its first answer may still come at any moment."""
+        now = time.monotonic()
+        if self._reading is None and self._nvml.pending_seconds(now) is None:
+            return None
+        return Listed(self._list, now - self._list_at)
 
     def _note_machine(self, memory: Memory | None) -> None:
         """Describe the machine anew where more is known of it than before."""
@@ -261,6 +293,18 @@ class LiveFeed:
             pending_seconds=pending,
             errors=dict(self._nvml.errors),
         )
+
+
+def _failures(reading: NvmlReading) -> Iterable[Failure]:
+    """Return NVML's failures; one that NVML cannot start is told apart from a box without a GPU."""
+    if reading.gpus is not None or not reading.device_node_present:
+        return reading.failures
+    return [
+        replace(failure, reason=failure.reason + WITH_DEVICE_NODE)
+        if failure.reason in CANNOT_START
+        else failure
+        for failure in reading.failures
+    ]
 
 
 def _release(proc_root: Path) -> str | None:

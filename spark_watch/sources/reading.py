@@ -96,7 +96,11 @@ class Meter:
         return now >= self._due
 
     def read(self) -> Outcome:
-        """Read once. Nothing but an :class:`Outcome` ever comes back, whatever the source does."""
+        """Read once. Nothing but an :class:`Outcome` ever comes back, whatever the source does.
+
+        A source that returns ``None`` had nothing to ask yet: that is neither a success nor an
+        error, and its record stays as it was.
+        """
         value: Any = None
         error: SourceError | None = None
         started = self._clock()
@@ -112,6 +116,8 @@ class Meter:
         if isinstance(error, Unsupported):
             period = max(period, RETRY_UNSUPPORTED_SECONDS)
         self._due = started + 0.9 * period
+        if error is None and value is None:
+            return outcome
         if error is None:
             self.last_success = outcome
         else:

@@ -66,6 +66,19 @@ MEASURES: Final = (
         "fall: MemAvailable in /proc/meminfo.",
     ),
     _measure(
+        "memory_trend_bytes_per_second",
+        "Robust slope of what can still be allocated over 20 min, negative while it falls: "
+        "MemAvailable in /proc/meminfo.",
+    ),
+    _measure(
+        "swap_in_bytes_per_second",
+        "Rate at which swap is read back, as judged: pswpin in /proc/vmstat.",
+    ),
+    _measure(
+        "swap_out_bytes_per_second",
+        "Rate at which memory is written to swap, as judged: pswpout in /proc/vmstat.",
+    ),
+    _measure(
         "gpu_event_reason_ratio",
         "Share of the last 10 min in which a reason held the clock down: nvmlDeviceGetFieldValues.",
         ("gpu", "reason"),

@@ -21,6 +21,7 @@ from pydantic_settings import (
 )
 
 from spark_watch.errors import ConfigurationError
+from spark_watch.settings.blackbox import BlackBoxSettings
 from spark_watch.settings.conditions import ConditionSettings
 
 PREFIX: Final = "SPARK_WATCH_"
@@ -61,6 +62,16 @@ class Settings(BaseSettings):
         le=60.0,
         description="Seconds between two samples. A pool can collapse in two seconds.",
     )
+    state_dir: Path | None = Field(
+        default=None,
+        description="Where recordings and acknowledgements are kept. Unset: what systemd names, "
+        "else /var/lib/spark-watch as root, else ~/.local/state/spark-watch.",
+    )
+    lock_memory: bool = Field(
+        default=True,
+        description="Keep the daemon's own memory from being paged out, where its limits allow "
+        "it, so that it still runs when the machine does not.",
+    )
     proc_root: Path = Field(default=Path("/proc"), description="Where proc is mounted.")
     sys_root: Path = Field(default=Path("/sys"), description="Where sysfs is mounted.")
     kmsg_path: Path = Field(
@@ -72,6 +83,7 @@ class Settings(BaseSettings):
         description="The SM clock you locked the GPU to (nvidia-smi -lgc), so that a clock below "
         "the usual one is not taken for a fault. Unset: no lock.",
     )
+    blackbox: BlackBoxSettings = BlackBoxSettings()
     conditions: ConditionSettings = ConditionSettings()
 
     def conditions_in_force(self) -> ConditionSettings:

@@ -58,17 +58,25 @@ def metrics() -> Iterator[str]:
 
 
 def settings() -> Iterator[str]:
-    """Yield the table of the settings at the root of the tree."""
+    """Yield the table of all settings but the conditions' levels, groups as ``group.name``."""
     yield row("setting", "default", "variable", "what it is")
     yield row(*["---"] * 4)
-    for name, field in Settings.model_fields.items():
-        if not _is_group(field):
-            yield row(
-                f"`{name}`",
-                _default(field),
-                f"`SPARK_WATCH_{name.upper()}`",
-                field.description or "",
-            )
+    for name, field in _leaves(Settings):
+        variable = name.upper().replace(".", "__")
+        yield row(
+            f"`{name}`", _default(field), f"`SPARK_WATCH_{variable}`", field.description or ""
+        )
+
+
+def _leaves(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    for name, field in model.model_fields.items():
+        if name == "conditions":
+            continue
+        if _is_group(field):
+            group: Any = field.annotation
+            yield from _leaves(group, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", field
 
 
 def levels() -> Iterator[str]:

@@ -1,6 +1,8 @@
 """Levels of the G3 conditions about the driver: calls that hang, allocations that fail, faults."""
 
-from pydantic import Field
+from typing import Self
+
+from pydantic import Field, model_validator
 
 from spark_watch.settings.frozen import Frozen
 
@@ -36,6 +38,12 @@ class DriverStalledSettings(Frozen):
         description="Available memory below which the shorter time holds, for a pool of 121.7 GiB; "
         "a start fell below it in its last 2 s (vllm-project/vllm#56824).",
     )
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.critical_seconds < self.warning_seconds:
+            raise ValueError("critical_seconds must be at least warning_seconds")
+        return self
 
 
 class TelemetryGapSettings(Frozen):
@@ -110,6 +118,14 @@ class DriverAllocationFailuresSettings(Frozen):
         "from 101 of 121.7 GiB on (MiaAI-Lab/Qwen3.8-Flash-Next-Single-DGX-Spark).",
     )
 
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if not self.leave_lines <= self.strained_lines <= self.burst_lines:
+            raise ValueError(
+                "leave_lines must be at most strained_lines, and that at most burst_lines"
+            )
+        return self
+
 
 class DriverFaultSettings(Frozen):
     """Which messages of the driver and of the kernel are faults, and for how long."""
@@ -167,3 +183,9 @@ class DriverMemoryCreepSettings(Frozen):
         description="How long after a GPU process began or ended the driver's memory is its "
         "business; loads take up to 550 s (luisefigueroa/pulsar-gb10-vllm-stack).",
     )
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.leave_gib > self.grown_gib:
+            raise ValueError("leave_gib must be at most grown_gib")
+        return self

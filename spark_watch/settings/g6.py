@@ -1,6 +1,8 @@
 """Levels of the G6 conditions: several processes on one pool."""
 
-from pydantic import Field
+from typing import Self
+
+from pydantic import Field, model_validator
 
 from spark_watch.settings.frozen import Frozen
 
@@ -74,6 +76,16 @@ class PoolOvercommittedSettings(Frozen):
         "moment is no neighbour; a start takes 40 s and more to load "
         "(luisefigueroa/pulsar-gb10-vllm-stack).",
     )
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.info_claims_ratio > self.warning_claims_ratio:
+            raise ValueError("info_claims_ratio must be at most warning_claims_ratio")
+        if self.heavy_leave_gib > self.heavy_gib:
+            raise ValueError("heavy_leave_gib must be at most heavy_gib")
+        if self.leave_memory_gib < self.low_memory_gib:
+            raise ValueError("leave_memory_gib must be at least low_memory_gib")
+        return self
 
 
 class SqueezedSettings(Frozen):
@@ -164,6 +176,12 @@ class SqueezedSettings(Frozen):
         "waiting for 34.5 s (MiaAI-Lab/Qwen3.8-Flash-Next-Single-DGX-Spark).",
     )
 
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.hold_seconds > self.window_seconds:
+            raise ValueError("hold_seconds must be at most window_seconds")
+        return self
+
 
 class OrphanedMemorySettings(Frozen):
     """When an engine process outlived its launcher."""
@@ -207,3 +225,9 @@ class UnattributedMemorySettings(Frozen):
         description="How long: a load grows by 2 GiB/s between two looks at the list "
         "(vllm-project/vllm#56824).",
     )
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.leave_gib > self.info_gib:
+            raise ValueError("leave_gib must be at most info_gib")
+        return self

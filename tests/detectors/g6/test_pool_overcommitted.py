@@ -280,7 +280,12 @@ def test_looser_level_fires_no_later(claims: list[float], level: float) -> None:
     rows = tuple(process(10 + index, 1.0, claim_ratio=claim) for index, claim in enumerate(claims))
     made = [listing(float(second), rows) for second in range(10)]
     found = [
-        play(PoolOvercommitted(PoolOvercommittedSettings(warning_claims_ratio=one)), made)[0]
+        play(
+            PoolOvercommitted(
+                PoolOvercommittedSettings(warning_claims_ratio=one, info_claims_ratio=0.1)
+            ),
+            made,
+        )[0]
         for one in (level, level + 0.2)
     ]
     assert found[0].count("w") >= found[1].count("w")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from spark_watch.model import Sample, State
+from spark_watch.model import Machine, Sample, State
 from spark_watch.sources.simulated import Scenario, Span
 from spark_watch.sources.simulated.machine import Script
 
@@ -35,19 +35,20 @@ class Plan:
     seconds: float
     rng: random.Random
 
-    def late(self, seconds: float, intervals: float = 3.0) -> float:
-        """A deadline that leaves room for that many samples as well."""
+    def late(self, seconds: float, intervals: float = 4.0) -> float:
+        """A deadline with room for that many samples as well: three, and one that is lost."""
         return seconds + intervals * self.interval + 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """A story with its answer. ``needs`` are the parts without which nobody could know it."""
+    """A story with its answer; ``edit`` and ``machine`` are what the simulated box cannot be."""
 
     script: Script
     spans: tuple[Span, ...]
     seconds: float
     edit: Edit | None = None
+    machine: Machine | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,21 +83,24 @@ class Family:
         """The sampling interval of one seed."""
         return self.intervals[seed % len(self.intervals)]
 
-    def scenario(self, seed: int) -> tuple[Scenario, Edit | None]:
-        """The story of one seed, and what is to be done to its samples afterwards."""
+    def tell_seed(self, seed: int) -> Told:
+        """The story of one seed."""
         interval = self.interval(seed)
         shortest = min(self.shortest, MAX_SAMPLES * interval)
         seconds = min(self.longest, max(shortest, SAMPLES * interval))
         rng = random.Random(f"{self.name} {seed}")  # noqa: S311 - a corpus, not a secret
-        told = self.tell(Plan(interval, seconds, rng))
-        scenario = Scenario(
+        return self.tell(Plan(interval, seconds, rng))
+
+    def scenario(self, seed: int, told: Told | None = None) -> Scenario:
+        """The story of one seed as the simulated source plays it."""
+        told = told or self.tell_seed(seed)
+        return Scenario(
             name=f"{self.name}/{seed}",
             description=self.why,
             seconds=told.seconds,
             script=told.script,
             spans=told.spans,
         )
-        return scenario, told.edit
 
 
 FAMILIES: Final[dict[str, Family]] = {}

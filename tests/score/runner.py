@@ -26,6 +26,9 @@ START_SECONDS: Final = 1_764_460_800.0
 THROUGH_A_FILE_EVERY: Final = 7
 """Every seventh seed is written as a trace and read back before it is judged."""
 
+JUDGED_SECONDS: Final = 1_800.0
+"""A trace of that length fills every window, so that nothing in it need stay unknown."""
+
 NAMED: Final = "named"
 
 
@@ -65,14 +68,15 @@ def generate(family: str, seed: int) -> Generated:
     if family.startswith(f"{NAMED}:"):
         return _generate_named(family, seed)
     kind = families()[family]
-    scenario, edit = kind.scenario(seed)
+    told = kind.tell_seed(seed)
+    scenario = kind.scenario(seed, told)
     interval = kind.interval(seed)
     source = SimulatedSource(scenario, seed=seed, interval_seconds=interval, start=START_SECONDS)
     spoiling = decide(kind, seed, scenario.seconds)
-    head = header(kind, spoiling, source.machine, interval)
+    head = header(kind, spoiling, told.machine or source.machine, interval)
     timed: Iterable[Timed] = ((one.t - START_SECONDS, one) for one in source.samples())
-    if edit is not None:
-        timed = edit(timed)
+    if told.edit is not None:
+        timed = told.edit(timed)
     return Generated(
         header=head, scenario=scenario, samples=spoil(timed, spoiling, head.machine, seed)
     )
@@ -113,7 +117,8 @@ def score(task: Task) -> Score:
     grader = Grader(name, generated.scenario.spans, GOTCHAS, recorded=False)
     result = _grade(grader, generated.header, timed)
     kind = families().get(task.family)
-    if kind is not None and is_whole(task.seed):
+    long_enough = generated.scenario.seconds >= JUDGED_SECONDS
+    if kind is not None and is_whole(task.seed) and long_enough:
         judged = set(result.unjudged)
         result.unjudged = [name for name in kind.judged if name in judged]
     else:

@@ -20,7 +20,7 @@ def _after(
     return seconds, (Span(start=0.0, end=onset, why="serving"), *spans)
 
 
-@story(needs=("pending",))
+@story(needs=("pending", "gpus"))
 def driver_stall(plan: Plan) -> Told:
     """No NVML call returns for two to ten minutes."""
     rng = plan.rng

@@ -203,7 +203,7 @@ def slow_leak(plan: Plan) -> Told:
         server.engine.grow(gpu_gib=125.0, gib_per_second=a_minute / 60.0)
         yield 0.0
 
-    reached = min(8.0, 2.0 + 30.0 * a_minute)
+    reached = min(8.0, 2.0 + 27.0 * a_minute)
     start = max(1_200.0, (level - reached) / a_minute * 60.0)
     end = (level - 1.2) / a_minute * 60.0
     start = min(start, end - 60.0)

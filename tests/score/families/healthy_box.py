@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from spark_watch.model import GIB
+from spark_watch.model import GIB, Gpu, Machine
 from spark_watch.sources.simulated import Span
+from spark_watch.sources.simulated.chip import Work
 from spark_watch.sources.simulated.machine import Script, Spark, Steps
 from spark_watch.sources.simulated.workloads import resident_server, traffic
 from tests.score.families.scenes import serving, unit
@@ -23,7 +24,60 @@ def engine_crash(plan: Plan) -> Script:
         unit(spark, plan)
         server = serving(spark, plan, available_gib=plan.rng.uniform(8.6, 30.0))
         yield plan.rng.uniform(300.0, 700.0)
+        spark.kill(server.engine)
+        yield plan.rng.uniform(0.5, 60.0)
         spark.stop(server)
+
+    return script
+
+
+@healthy()
+def daemonised_engine(plan: Plan) -> Script:
+    """An engine that never had a launcher to be seen: daemonised, or started in a container."""
+
+    def script(spark: Spark) -> Steps:
+        unit(spark, plan)
+        server = serving(spark, plan, available_gib=plan.rng.uniform(10.0, 40.0))
+        spark.kill(server.launcher)
+        yield 0.0
+
+    return script
+
+
+@healthy()
+def driver_keeps_some(plan: Plan) -> Script:
+    """The driver holds 1 to 9 GiB more than its processes add up to."""
+
+    def script(spark: Spark) -> Steps:
+        unit(spark, plan)
+        spark.pool.driver_base_bytes = plan.rng.uniform(1.0, 9.0) * GIB
+        serving(spark, plan, available_gib=plan.rng.uniform(10.0, 40.0))
+        yield 0.0
+
+    return script
+
+
+@healthy()
+def gives_way_by_itself(plan: Plan) -> Script:
+    """A server frees 10 to 25 GiB of its own cache as another starts: given, not squeezed out."""
+    given = plan.rng.uniform(10.0, 25.0)
+
+    def script(spark: Spark) -> Steps:
+        unit(spark, plan)
+        rng = plan.rng
+        first = resident_server(spark, gpu_gib=60.0, claim_ratio=0.52)
+        spark.play(traffic(first), first.engine)
+        spark.settle()
+        while True:
+            yield rng.uniform(200.0, 900.0)
+            first.engine.hold(gpu_gib=60.0 - given)
+            second = spark.serve(engine="llama.cpp", claim_ratio=0.3)
+            second.engine.grow(gpu_gib=given, anonymous_gib=1.0, gib_per_second=0.7)
+            spark.play(traffic(second, streams=(1, 4)), second.engine)
+            yield rng.uniform(900.0, 3_600.0)
+            spark.stop(second)
+            yield 60.0
+            first.engine.grow(gpu_gib=60.0, gib_per_second=0.3)
 
     return script
 
@@ -243,3 +297,60 @@ def pages_leave_at_a_start(plan: Plan) -> Script:
         parked.cold_ratio = 0.97
 
     return script
+
+
+@story()
+def discrete_card(plan: Plan) -> Told:
+    """Not a GB10: a large card at its 700 W cap all day, 1440 of 1980 MHz, in a host of 2 TiB."""
+    machine = Machine(
+        gpu_name="NVIDIA H200",
+        driver_version="580.159.04",
+        kernel="6.18.0",
+        memory_total_bytes=2048 * GIB,
+        gpu_count=1,
+        partitioned=False,
+    )
+
+    def script(spark: Spark) -> Steps:
+        spark.pool.total_bytes = 2048 * GIB
+        rng = plan.rng
+        job = spark.train(step_seconds=3.0)
+        job.engine.hold(gpu_gib=0.0, anonymous_gib=30.0)
+        while True:
+            spark.chip.run(job.engine.pid, Work(90.0))
+            yield rng.uniform(300.0, 3_000.0)
+            spark.chip.rest(job.engine.pid)
+            yield rng.uniform(5.0, 300.0)
+
+    def swap_card(samples: Iterable[Timed]) -> Iterator[Timed]:
+        rng = plan.rng
+        capped = 0.0
+        for elapsed, sample in samples:
+            busy = any((gpu.utilization_ratio or 0.0) > 0.5 for gpu in sample.gpus or ())
+            capped += plan.interval if busy else 0.0
+            card = Gpu(
+                index=0,
+                power_watts=rng.uniform(691.0, 694.0) if busy else rng.uniform(78.0, 79.0),
+                temperature_celsius=57.0 if busy else 31.0,
+                sm_hertz=rng.uniform(1.440e9, 1.485e9) if busy else 3.45e8,
+                utilization_ratio=rng.uniform(0.99, 1.0) if busy else 0.0,
+                event_reasons=("sw_power_cap",) if busy else ("gpu_idle",),
+                event_seconds={"sw_power_cap": capped, "sw_thermal_slowdown": 0.0},
+                energy_joules=1.0e6 + 300.0 * elapsed,
+                performance_state=0,
+                memory_total_bytes=141 * GIB,
+                memory_used_bytes=(96 if busy else 95) * GIB,
+            )
+            listed = tuple(
+                replace(one, gpu_bytes=95 * GIB) if one.kind == "compute" else one
+                for one in sample.processes or ()
+            )
+            yield elapsed, replace(sample, gpus=(card,), processes=listed, machine=machine)
+
+    return Told(
+        script=script,
+        seconds=plan.seconds,
+        spans=(Span(start=0.0, end=plan.seconds, why="a card at its power cap"),),
+        edit=swap_card,
+        machine=machine,
+    )

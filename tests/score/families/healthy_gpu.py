@@ -296,3 +296,23 @@ def power_cap_counter(plan: Plan) -> Script:
             spark.chip.count_slowdown(software=plan.rng.uniform(0.05, 0.3))
 
     return script
+
+
+@healthy(intervals=(0.25, 0.5, 1.0, 0.25, 2.0), shortest=400.0)
+def clock_ramps(plan: Plan) -> Script:
+    """For up to 0.9 s after work arrives the clock is still on its way up from idle."""
+
+    def script(spark: Spark) -> Steps:
+        unit(spark, plan)
+        rng = plan.rng
+        server = serving(spark, plan, available_gib=rng.uniform(10.0, 40.0), busy=False)
+        while True:
+            yield rng.uniform(5.0, 40.0)
+            spark.chip.stuck_hertz = rng.uniform(208.0, 900.0) * MHZ
+            decode(spark, server, watts=40.0)
+            yield rng.uniform(0.2, 0.9)
+            spark.chip.stuck_hertz = None
+            yield rng.uniform(5.0, 60.0)
+            rest(spark, server)
+
+    return script

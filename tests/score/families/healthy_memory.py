@@ -445,3 +445,31 @@ def second_model_fits(plan: Plan) -> Script:
         spark.play(traffic(second, streams=(1, 4)), second.engine)
 
     return script
+
+
+@healthy(shortest=900.0)
+def idle_and_full_of_cache(plan: Plan) -> Script:
+    """After a checksum of everything an idle box has 4 to 12 GiB free and 105 GiB of page cache."""
+    free = plan.rng.uniform(3.8, 12.0)
+
+    def script(spark: Spark) -> Steps:
+        unit(spark, plan)
+        spark.pool.cache_bytes += spark.pool.free_bytes - free * GIB
+        spark.settle()
+        yield 0.0
+
+    return script
+
+
+@healthy()
+def a_little_pressure(plan: Plan) -> Script:
+    """Pressure of one to four per cent comes and goes: somebody waits for memory now and then."""
+
+    def script(spark: Spark) -> Steps:
+        unit(spark, plan)
+        serving(spark, plan, available_gib=plan.rng.uniform(8.6, 30.0))
+        while True:
+            spark.pool.livelock_ratio = plan.rng.choice((0.0, plan.rng.uniform(0.005, 0.04)))
+            yield plan.rng.uniform(10.0, 300.0)
+
+    return script

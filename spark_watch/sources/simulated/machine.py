@@ -26,7 +26,7 @@ from spark_watch.model import (
 )
 from spark_watch.sources.simulated.chip import Chip
 from spark_watch.sources.simulated.kernel_log import KernelLog
-from spark_watch.sources.simulated.pool import Pool
+from spark_watch.sources.simulated.pool import HOT_CACHE_BYTES, Pool
 from spark_watch.sources.simulated.processes import SimulatedProcess, Workload
 
 STEP_SECONDS: Final = 10.0
@@ -236,6 +236,7 @@ class Spark:
         chip.board_gap_celsius, chip.ambient_celsius = fresh.board_gap_celsius, 40.0
         chip.locked_hertz = chip.stuck_hertz = None
         self.pool.livelock_ratio = 0.0
+        self.pool.hot_cache_bytes = HOT_CACHE_BYTES
         self.pool.reading_bytes_per_second = self.pool.writing_bytes_per_second = 0.0
         self.workloads.clear()
         self.nvml_blocked_since = self.nvml_failure = None

@@ -33,6 +33,13 @@ KSWAPD_RESTS_BYTES: Final = 1.3 * GIB
 CACHE_FLOOR_BYTES: Final = 0.3 * GIB
 """Page cache that reclaim cannot get: pages being read, mapped and dirty at this very moment."""
 
+HOT_CACHE_BYTES: Final = 1.2 * GIB
+"""Mapped files that are in use all the time."""
+
+SLAB_BYTES: Final = 0.55 * GIB
+SLAB_OF_CACHE: Final = 0.02
+"""Reclaimable slab of a box at rest, and what each byte of page cache adds to it."""
+
 SWAP_BYTES_PER_SECOND: Final = 0.8 * GIB
 TIGHT_BYTES: Final = 3.0 * GIB
 """Free memory below which the driver's large allocations begin to fail and are logged."""
@@ -85,10 +92,10 @@ class Pool:
         ]
         self.driver_base_bytes = 0.9 * GIB
         self.cache_bytes = 4.6 * GIB
-        self.hot_cache_bytes = 1.2 * GIB
+        self.hot_cache_bytes = HOT_CACHE_BYTES
         self.buffers_bytes = 0.25 * GIB
         self.shared_bytes = 0.06 * GIB
-        self.reclaimable_slab_bytes = 0.55 * GIB
+        self.reclaimable_slab_bytes = SLAB_BYTES
         self.unreclaimable_slab_bytes = 0.85 * GIB
         self.page_tables_bytes = 0.05 * GIB
         self.kernel_stack_bytes = 0.03 * GIB
@@ -233,6 +240,8 @@ class Pool:
     def _drop_cache(self, wanted: float) -> float:
         dropped = max(0.0, min(wanted, self.cache_bytes - CACHE_FLOOR_BYTES))
         self.cache_bytes -= dropped
+        slab = self.reclaimable_slab_bytes
+        self.reclaimable_slab_bytes = min(slab, max(SLAB_BYTES, slab - SLAB_OF_CACHE * dropped))
         return dropped
 
     def _swap_out(self, wanted: float, *, cold_only: bool = False) -> float:
@@ -274,7 +283,7 @@ class Pool:
         flow = (self.reading_bytes_per_second + self.writing_bytes_per_second) * seconds
         grown = max(0.0, min(flow, self.free_bytes - KSWAPD_WAKES_BYTES))
         self.cache_bytes += grown
-        self.reclaimable_slab_bytes += grown * 0.02
+        self.reclaimable_slab_bytes += grown * SLAB_OF_CACHE
         self.dirty_bytes += self.writing_bytes_per_second * seconds
         self.dirty_bytes = min(self.dirty_bytes * exp(-seconds / 4), self.cache_bytes / 2)
 

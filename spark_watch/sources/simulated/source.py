@@ -18,7 +18,7 @@ START_SECONDS: Final = 1_764_460_800.0
 """2025-11-30 00:00 UTC: where a scenario begins unless told otherwise."""
 
 MAX_SPEED: Final = 60.0
-CLOSEUP_SPEED: Final = 2.0
+CLOSEUP_SPEED: Final = 1.5
 BETWEEN_SECONDS: Final = 90.0
 """Idle time between two scenarios of a demonstration."""
 
@@ -164,7 +164,7 @@ class DemoSource:
     def read(self, now: float) -> Sample:
         """The box after the time since the last call, at the demonstration's pace.
 
-        Where a scenario has a closeup, time slows down to twice the real pace, so that a collapse
+        Where a scenario has a closeup, time slows down to near the real pace, so that a collapse
         of eleven seconds can be watched. ``t`` begins at the first ``now``, runs ahead of it and
         never goes back.
         """

@@ -71,6 +71,19 @@ def test_cache_gives_way_before_anything_is_swapped(pool: Pool, tenant: Simulate
     assert pool.swapped_in_bytes == pytest.approx(3.0e6)
 
 
+def test_slab_goes_with_the_cache_it_serves(pool: Pool, tenant: SimulatedProcess) -> None:
+    """What sixty gibibytes of cache added to the slab is given back when the cache is evicted."""
+    before = pool.reclaimable_slab_bytes
+    pool.reading_bytes_per_second = 2.0 * GIB
+    run(pool, 30)
+    assert pool.reclaimable_slab_bytes - before == pytest.approx(0.02 * 60 * GIB)
+    pool.reading_bytes_per_second = 0.0
+    tenant.grow(gpu_gib=112.0, gib_per_second=2.0)
+    run(pool, 60)
+    assert pool.cache_bytes < 5.0 * GIB
+    assert pool.reclaimable_slab_bytes == pytest.approx(before, abs=0.1 * GIB)
+
+
 def test_cold_pages_leave_and_stay_out(pool: Pool, tenant: SimulatedProcess) -> None:
     """Just short of the end only cold pages are parked: swap is used, nothing comes back."""
     tenant.hold(gpu_gib=100.0, anonymous_gib=8.0)

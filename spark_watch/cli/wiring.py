@@ -209,6 +209,7 @@ def serve(
             logger.info("reloaded", conditions_changed=not same)
             if same:
                 return daemon.judge
+            daemon.danger_mode = DangerMode(new.conditions.memory_collapse)
             return judge_for(header_of(daemon), new.conditions_in_force())
 
         daemon = daemon_for(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
+from spark_watch.blackbox.ring import RecorderStatus
 from spark_watch.daemon.notify import Notifier
 from spark_watch.daemon.signals import Signals
 from spark_watch.detectors.g3_memory.danger import DangerMode
@@ -74,6 +75,9 @@ class Daemon:
         sinks: what keeps samples.
         reload: called at SIGHUP; returns the new judge, or ``None`` to go on with the old one. It
             says itself what it did.
+        recall: called once, before the first tick, to show the judge what went before.
+        recorder: how the black box stands.
+        memory_locked: whether the process is locked into memory, ``None`` where it did not try.
         clock: see :class:`Clock`.
         max_ticks: stop after that many ticks; ``None`` runs until a signal or the feed's end.
     """
@@ -89,17 +93,23 @@ class Daemon:
         notifier: Notifier,
         sinks: Sequence[Sink] = (),
         reload: Callable[[], Judge | None] | None = None,
+        recall: Callable[[Judge, Moment], None] | None = None,
+        recorder: Callable[[], RecorderStatus] | None = None,
+        memory_locked: bool | None = None,
         clock: Clock | None = None,
         max_ticks: int | None = None,
     ) -> None:
         self.feed = feed
         self.judge = judge
-        self._danger = danger
+        self.danger_mode = danger
         self._publish = publish
         self._log = log
         self._notifier = notifier
         self._sinks = tuple(sinks)
         self._reload = reload
+        self._recall = recall
+        self._recorder = recorder
+        self._memory_locked = memory_locked
         self._clock = clock or RealClock()
         self._max_ticks = max_ticks
         self._latest = Latest(slow_seconds=max(30.0, STALE_READINGS * feed.interval_seconds))
@@ -140,12 +150,14 @@ class Daemon:
         """Say that we are up, then start the sources: the first NVML call may take minutes."""
         moment = self._clock.now()
         self._started = moment.t
-        self._next = self._planned = moment.monotonic
         self._notifier.send("READY=1", "STATUS=watching")
         self._log.info(
             "started", origin=self.feed.origin, interval_seconds=self.feed.interval_seconds
         )
         self.feed.start()
+        if self._recall is not None:
+            self._recall(self.judge, moment)
+        self._next = self._planned = self._clock.now().monotonic
 
     def tick(self) -> bool:
         """Read, judge, publish and keep one sample; return False where the feed has ended."""
@@ -158,7 +170,7 @@ class Daemon:
         self._late_high = max(late, 0.9 * self._late_high)
         self._take(sample, moment, late)
         self._notifier.alive(moment.monotonic)
-        self._schedule()
+        self._schedule(moment.monotonic)
         return True
 
     def stop(self, reason: str) -> None:
@@ -187,15 +199,21 @@ class Daemon:
             self._raising = {}
         self._notifier.send("READY=1")
 
-    def _schedule(self) -> None:
-        """Place the next tick on the grid; ticks that cannot be kept any more are counted."""
+    def _schedule(self, began: float) -> None:
+        """Place the next tick on the grid; ticks that cannot be kept any more are counted.
+
+        The next tick is planned for the first place on the grid after this one began, so that it
+        is late by what this one took too long, and not once more by what made this one late.
+        """
         interval = self.feed.interval_seconds
-        self._planned = self._next = self._next + interval
-        behind = self._clock.now().monotonic - self._next
-        if behind > 0.0:
-            missed = math.ceil(behind / interval)
-            self.missed_ticks += missed
-            self._next += missed * interval
+        self._planned = self._later(self._next + interval, began, interval)
+        self._next = self._later(self._planned, self._clock.now().monotonic, interval)
+
+    def _later(self, place: float, now: float, interval: float) -> float:
+        """Return the first place on the grid, from ``place`` on, that has not passed."""
+        missed = max(0, math.ceil((now - place) / interval))
+        self.missed_ticks += missed
+        return place + missed * interval
 
     def _wait(self, signals: Signals) -> None:
         """Wait for the next tick; in danger, read the pool alone meanwhile."""
@@ -220,7 +238,7 @@ class Daemon:
         judged = time.perf_counter()
         tick = self.judge.tick
         now = tick.now
-        self.danger = self._danger.update(tick)
+        self.danger = self.danger_mode.update(tick)
         self._latest.update(sample, now)
         sources = self.feed.health()
         self._say(events)
@@ -242,6 +260,7 @@ class Daemon:
                 loop=self._health(late, judged - started, time.perf_counter() - started),
                 origin=self.feed.origin,
                 ready=True,
+                recorder=None if self._recorder is None else self._recorder(),
             )
         )
 
@@ -300,4 +319,5 @@ class Daemon:
             resident_bytes=self._resident_bytes,
             config_reload_success=self._reload_success,
             config_reload_seconds=self._reload_seconds,
+            memory_locked=self._memory_locked,
         )

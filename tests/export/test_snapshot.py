@@ -43,7 +43,7 @@ def test_a_slow_part_has_three_of_its_own_intervals() -> None:
 
 
 def test_an_outage_is_no_pace() -> None:
-    """After ten minutes away and one reading, a part is stale again after 30 s, not after 30 min."""
+    """After ten minutes away and one reading, a part is stale after 30 s again, not 30 min."""
     latest = Latest()
     for t in (0.0, 1.0, 2.0, 602.0):
         latest.update(sample(t, cpu=Cpu(load1=t)), t)

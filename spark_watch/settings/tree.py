@@ -6,6 +6,7 @@ that names the setting and the place it came from.
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -180,10 +181,13 @@ def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, 
     values = _read_file(file)
     place = str(file or DEFAULT_FILE)
     ours = {name: value for name, value in environment.items() if name.startswith(PREFIX)}
-    known = {name.upper() for name in variable_names(Settings)}
+    known = set(variable_names(Settings))
+    groups = {name.rpartition("__")[0] for name in known} - {""}
     for name in sorted(ours):
         if name.upper() not in known:
             raise ConfigurationError(f"{name}: no such setting (environment)")
+        if name.upper() in groups:
+            _check_group(name, ours[name])
     given = {name: value for name, value in flags.items() if value is not None}
 
     class Bound(Settings):
@@ -213,6 +217,17 @@ def _read_file(file: Path | None) -> dict[str, Any]:
         raise ConfigurationError(f"{path}: not UTF-8: {error.reason}") from error
     except OSError as error:
         raise ConfigurationError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+
+
+def _check_group(name: str, value: str) -> None:
+    """See that a variable that stands for a whole group holds a JSON object."""
+    try:
+        group = json.loads(value)
+    except ValueError:
+        group = None
+    if not isinstance(group, dict):
+        dotted = name[len(PREFIX) :].lower().replace("__", ".")
+        raise ConfigurationError(f"{name}: {dotted}: not JSON, or no object")
 
 
 def variable_names(model: type[BaseModel], prefix: str = PREFIX) -> Iterator[str]:

@@ -16,6 +16,8 @@ from spark_watch.errors import OutputError, SparkWatchError, UsageError
 COMMANDS: Final = (
     "run",
     "check",
+    "preflight",
+    "explain",
     "status",
     "record",
     "replay",

@@ -7,8 +7,10 @@ needs was to be had, and a quiet skip would look like a pass.
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
+import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -53,6 +55,19 @@ def _program(name: str) -> Path:
     if installed is None:
         pytest.skip(f"no {name} here: `make test` fetches it where the machine has apt")
     return Path(installed)
+
+
+@pytest.fixture(scope="session")
+def _states() -> Iterator[Iterator[Path]]:
+    """Folders that do not exist yet, one after another, below one that goes at the end."""
+    with tempfile.TemporaryDirectory(prefix="spark-watch-state-") as base:
+        yield (Path(base) / str(number) for number in itertools.count())
+
+
+@pytest.fixture(autouse=True)
+def _own_state(_states: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test has a state directory of its own, so that no recording outlives its test."""
+    monkeypatch.setenv("STATE_DIRECTORY", str(next(_states)))
 
 
 @pytest.fixture(scope="session")

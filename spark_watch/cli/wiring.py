@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -12,8 +13,11 @@ from spark_watch.blackbox.trace import TraceHeader
 from spark_watch.cli.common import note
 from spark_watch.daemon import log as logs
 from spark_watch.daemon.loop import Daemon, Sink
+from spark_watch.daemon.memory_lock import keep_one_heap, lock_memory
 from spark_watch.daemon.notify import Notifier
+from spark_watch.daemon.recorder import BlackBox
 from spark_watch.daemon.replay import OWN_RECORDER, judge_for
+from spark_watch.daemon.warm_up import warm_up
 from spark_watch.detectors.g3_memory.danger import DangerMode
 from spark_watch.detectors.judge import Judge
 from spark_watch.errors import ConfigurationError, InputError, UsageError
@@ -21,6 +25,7 @@ from spark_watch.export.page import Page
 from spark_watch.export.server import Server
 from spark_watch.export.snapshot import Snapshot
 from spark_watch.model import Machine, Sample
+from spark_watch.settings.blackbox import state_directory
 from spark_watch.settings.tree import Settings, load, split_address
 from spark_watch.sources.feed import Feed, Played
 
@@ -31,7 +36,22 @@ DEMO_INTERVAL_SECONDS: Final = 0.25
 LOOK_INTERVAL_SECONDS: Final = 1.0
 """A short look takes a sample at least this often, however seldom the daemon does."""
 
-FIXED_AT_START: Final = ("listen", "interval_seconds", "proc_root", "sys_root", "kmsg_path")
+LIVE: Final = "live"
+"""The source that is this machine."""
+
+MOST_RECALLED_SECONDS: Final = 900.0
+"""More of the last run than this is not judged again at a start, which must stay short."""
+
+FIXED_AT_START: Final = (
+    "listen",
+    "interval_seconds",
+    "state_dir",
+    "lock_memory",
+    "blackbox",
+    "proc_root",
+    "sys_root",
+    "kmsg_path",
+)
 """Settings that a reload cannot change: the sources and the port stand once the loop runs."""
 
 
@@ -45,7 +65,7 @@ def feed_for(settings: Settings, source: str, speed: float | None) -> tuple[Feed
     kind, _, name = source.partition(":")
     if speed is not None and not 0.01 <= speed <= 1000.0:  # noqa: PLR2004 - said in the message
         raise UsageError(f"--speed {speed:g}: must be 0.01 to 1000")
-    if kind == "live" and not name:
+    if source == LIVE:
         if speed is not None:
             raise UsageError("--speed is for simulations and recordings; live time has its own")
         return _live(settings)
@@ -145,13 +165,18 @@ def daemon_for(
     reload: Callable[[], Judge | None] | None = None,
     max_ticks: int | None = None,
     log: Any = None,
+    memory_locked: bool | None = None,
 ) -> Daemon:
     """Return a daemon that is ready to run.
+
+    A sink that is a black box also tells the judge what it holds of earlier runs.
 
     Raises:
         UsageError, InputError: see :func:`feed_for`.
     """
     feed, header = feed_for(settings, source, speed)
+    sink = sink_for(header) if sink_for is not None else None
+    black_box = sink if isinstance(sink, BlackBox) else None
     return Daemon(
         feed=feed,
         judge=judge_for(header, settings.conditions_in_force()),
@@ -159,8 +184,11 @@ def daemon_for(
         publish=publish if publish is not None else _unseen,
         log=log if log is not None else _Silent(),
         notifier=Notifier(environment),
-        sinks=[sink_for(header)] if sink_for is not None else [],
+        sinks=[] if sink is None else [sink],
         reload=reload,
+        recall=None if black_box is None else black_box.recall,
+        recorder=None if black_box is None else lambda: black_box.status,
+        memory_locked=memory_locked,
         max_ticks=max_ticks,
     )
 
@@ -187,6 +215,8 @@ def serve(
         OutputError: the port is in use, or may not be bound.
         UsageError, InputError: see :func:`feed_for`.
     """
+    live = options.source == LIVE
+    keep_one_heap()
     logger, lines = logs.configure()
     page = Page()
     host, port = split_address(settings.listen)
@@ -212,14 +242,20 @@ def serve(
             daemon.danger_mode = DangerMode(new.conditions.memory_collapse)
             return judge_for(header_of(daemon), new.conditions_in_force())
 
+        def black_box(header: TraceHeader) -> BlackBox:
+            return _black_box(settings, header, environment, logger, lambda: daemon.judge)
+
         daemon = daemon_for(
             settings,
             options.source,
             environment=environment,
             speed=options.speed,
             publish=page.publish,
+            # A played source is no past of this machine: it is kept only where a place is named.
+            sink_for=black_box if live or settings.state_dir is not None else None,
             reload=reload,
             log=logger,
+            memory_locked=_locked(settings, logger) if live and settings.lock_memory else None,
         )
         server.start()
         logger.info("listening", url=server.url)
@@ -227,6 +263,35 @@ def serve(
     finally:
         server.close()
         lines.close()
+
+
+def _black_box(
+    settings: Settings,
+    header: TraceHeader,
+    environment: Mapping[str, str],
+    log: Any,
+    judge: Callable[[], Judge],
+) -> BlackBox:
+    restart = settings.conditions.unclean_reboot
+    return BlackBox(
+        state_directory(settings.state_dir, environment, is_root=os.geteuid() == 0),
+        header,
+        max_bytes=settings.blackbox.max_bytes,
+        log=log,
+        judge=judge,
+        kmsg_path=settings.kmsg_path,
+        tail_seconds=min(restart.precursor_seconds, MOST_RECALLED_SECONDS),
+        back_seconds=restart.stand_seconds,
+    )
+
+
+def _locked(settings: Settings, log: Any) -> bool:
+    """Keep the process in memory, with the danger path walked once; say why where it cannot be."""
+    warm_up(settings.conditions_in_force())
+    done = lock_memory()
+    if not done.locked:
+        log.info("memory_not_locked", reason=done.reason)
+    return done.locked
 
 
 def header_of(daemon: Daemon) -> TraceHeader:

@@ -15,26 +15,23 @@ STEPS: Final = 48
 INTERVAL_SECONDS: Final = 0.25
 
 
-def warm_up(settings: ConditionSettings) -> int:
-    """Judge and encode a pool that collapses, in memory alone.
+def warm_up(settings: ConditionSettings) -> list[str]:
+    """Judge, word and encode a pool that collapses, in memory alone.
 
     Returns:
-        How many changes of conditions it brought, so that nothing of it was for nothing.
+        What the conditions say at its end, in the catalogue's order.
     """
     machine = Machine(gpu_name="NVIDIA GB10", memory_total_bytes=122 * GIB)
     header = TraceHeader(interval_seconds=INTERVAL_SECONDS, machine=machine, recorder=OWN_RECORDER)
     judge = judge_for(header, settings)
     stream = io.BytesIO()
     writer = TraceWriter(stream, header)
-    changes = 0
     for step in range(STEPS):
         sample = _collapsing(step, machine)
-        changes += len(judge.update(sample))
+        judge.update(sample)
         writer.write(sample)
-    for standing in judge.standing(sample.t):
-        changes += not standing.finding.sentence
     zlib.compress(stream.getvalue())
-    return changes
+    return [standing.finding.sentence for standing in judge.standing(sample.t)]
 
 
 def _collapsing(step: int, machine: Machine) -> Sample:

@@ -338,6 +338,11 @@ class Judge:
             if track.condition.name == name:
                 track.condition.acknowledge()
 
+    def begin(self) -> None:
+        """Take all samples so far for the past: changes are counted from here on."""
+        for track in self._tracks:
+            track.changes = dict.fromkeys(State, 0)
+
     def states(self) -> dict[str, State]:
         """Return the state of every condition now, in the catalogue's order."""
         return {track.condition.name: track.state for track in self._tracks}

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from spark_watch.blackbox.ring import RecorderStatus
 from spark_watch.detectors.condition import Measures
 from spark_watch.detectors.judge import Standing
 from spark_watch.detectors.timeline import PARTS
@@ -45,6 +46,7 @@ class LoopHealth:
     resident_bytes: int | None = None
     config_reload_success: bool | None = None
     config_reload_seconds: float | None = None
+    memory_locked: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,7 @@ class Snapshot:
         loop: the daemon's own health.
         origin: ``live``, ``simulate:NAME`` or ``replay:FILE``.
         ready: whether a first host sample was read and judged.
+        recorder: how the black box stands, ``None`` where this run keeps none.
     """
 
     at_seconds: float
@@ -85,6 +88,7 @@ class Snapshot:
     loop: LoopHealth
     origin: str
     ready: bool
+    recorder: RecorderStatus | None = None
 
 
 class Latest:

@@ -80,6 +80,12 @@ def take_apart(line: bytes) -> Line:
     return Line(int(plain[1] or 0) >> 3, None, line[plain.end() :])
 
 
+def killed_process(message: bytes) -> int | None:
+    """Return the pid of the process that the OOM killer ended, ``None`` for any other message."""
+    killed = _KILLED.match(message)
+    return None if killed is None else int(killed[1])
+
+
 class Recogniser:
     """Says what a message means, and remembers which kills were announced already.
 

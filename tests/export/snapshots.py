@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from spark_watch.blackbox.ring import RecorderStatus
 from spark_watch.detectors.judge import Standing
 from spark_watch.export.snapshot import LoopHealth, Marks, Snapshot
 from spark_watch.model import (
@@ -163,9 +164,20 @@ SNAPSHOT = Snapshot(
         judge_duration_seconds=0.0002,
         cpu_seconds=7.5,
         resident_bytes=48 * 1024**2,
+        memory_locked=True,
     ),
     origin="replay:a-file-name.jsonl",
     ready=True,
+    recorder=RecorderStatus(
+        active=False,
+        reason="no_space",
+        size_bytes=33_554_432,
+        segments=312,
+        written_samples=9_990,
+        dropped_samples=4,
+        last_sync_seconds=1_789_999_900.0,
+        errors={"no_space": 3, "io_error": 1},
+    ),
 )
 """One box under load with much to tell and some things missing."""
 

@@ -62,6 +62,10 @@ COUNTS = {
     "sparkwatch_internal_errors_total",
     "sparkwatch_gpu_processes",
     "sparkwatch_cpu_load1",
+    "sparkwatch_recording_segments",
+    "sparkwatch_recording_samples_total",
+    "sparkwatch_recording_dropped_samples_total",
+    "sparkwatch_recording_errors_total",
 }
 """What is counted and has no unit."""
 
@@ -205,7 +209,14 @@ def test_the_state_shown_is_the_state_it_is_in(state: State) -> None:
 def test_what_is_not_known_is_absent() -> None:
     """Without any reading the page holds what the daemon knows of itself and of its conditions."""
     bare = dataclasses.replace(
-        SNAPSHOT, latest=Sample(t=0.0), measures={}, marks={}, identities=(), sources=()
+        SNAPSHOT,
+        latest=Sample(t=0.0),
+        measures={},
+        marks={},
+        identities=(),
+        sources=(),
+        loop=dataclasses.replace(SNAPSHOT.loop, memory_locked=None),
+        recorder=None,
     )
     assert {name.split("_")[1] for name in series(bare)} == {
         "condition", "build", "ticks", "missed", "tick", "judge", "interval", "danger", "internal",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import zlib
 from pathlib import Path
@@ -37,7 +38,9 @@ class Packing:
         self._zlib = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
         with contextlib.ExitStack() as stack:
             self._from = stack.enter_context(path.open("rb", buffering=0))
-            self._to = stack.enter_context(self._part.open("wb", buffering=0))
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+            part = os.open(self._part, flags, 0o640)
+            self._to = stack.enter_context(io.FileIO(part, "wb"))
             self._open = stack.pop_all()
 
     def step(self) -> bool:

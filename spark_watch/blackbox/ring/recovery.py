@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +33,8 @@ class Run:
 
     def __init__(self, segments: list[SegmentFile]) -> None:
         self.segments = segments
+        self._first: tuple[TraceHeader, Sample] | None = None
+        self._last: Sample | None = None
         self.damages: list[tuple[str, str]] = []
 
     @property
@@ -42,10 +44,15 @@ class Run:
 
     def first(self) -> tuple[TraceHeader, Sample] | None:
         """Return the oldest header that can be read and the first sample after it."""
-        for segment in self.segments:
-            for header, sample in self._read(segment):
-                return header, sample
-        return None
+        if self._first is None:
+            self._first = next(self.samples(), None)
+        return self._first
+
+    @property
+    def boot_id(self) -> str | None:
+        """The boot in which the run began, ``None`` where its first sample does not say."""
+        first = self.first()
+        return None if first is None else first[1].boot_id
 
     def samples(self) -> Iterator[tuple[TraceHeader, Sample]]:
         """Yield every sample with its segment's header, oldest first."""
@@ -55,12 +62,11 @@ class Run:
     def last(self) -> Sample | None:
         """Return the last sample that can be read, ``None`` where no line of the run can."""
         for segment in reversed(self.segments):
-            last = None
+            if self._last is not None:
+                break
             for _, sample in self._read(segment):
-                last = sample
-            if last is not None:
-                return last
-        return None
+                self._last = sample
+        return self._last
 
     def tail(self, seconds: float) -> Iterator[Sample]:
         """Yield the samples of the last so many seconds, oldest first, the last one included."""
@@ -119,9 +125,9 @@ def history(
     """Yield what a judge has to see of earlier runs before it goes on with a new one.
 
     Of each run that ended less than ``back_seconds`` ago its first and its last sample, so that
-    every restart of the machine and how it came is seen; of the last run its whole end. Where
-    samples between two are left out the earlier one is marked as a stop, because nobody failed to
-    watch there.
+    every restart of the machine is seen; of the last run, and of the one before the last restart,
+    the whole end. Where samples between two are left out the earlier one is marked as a stop,
+    because nobody failed to watch there.
 
     Args:
         runs: all runs, oldest first.
@@ -129,15 +135,22 @@ def history(
         tail_seconds: how much of the last run's end is wanted.
         back_seconds: how far back restarts of the machine matter.
     """
-    recent = runs[-RUNS_LIMIT:]
+    recent = [
+        run
+        for run in runs[-RUNS_LIMIT:]
+        if (last := run.last()) is not None and (run is runs[-1] or now - last.t <= back_seconds)
+    ]
+    whole = {recent[-1].number} if recent else set()
+    for later, earlier in pairwise(reversed(recent)):
+        if later.boot_id != earlier.boot_id:
+            whole.add(earlier.number)
+            break
     for run in recent:
-        is_last = run is recent[-1]
-        last = run.last()
-        first = run.first()
-        if last is None or first is None or (not is_last and now - last.t > back_seconds):
+        first, last = run.first(), run.last()
+        if first is None or last is None:
             continue
         marked: Sample | None = dataclasses.replace(first[1], stopped=True)
-        for sample in run.tail(tail_seconds) if is_last else (last,):
+        for sample in run.tail(tail_seconds) if run.number in whole else (last,):
             if marked is not None and sample != first[1]:
                 yield marked
             marked = None

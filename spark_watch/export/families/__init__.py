@@ -2,7 +2,14 @@
 
 from typing import Final
 
-from spark_watch.export.families import conditions, daemon, machine, memory, processes
+from spark_watch.export.families import (
+    conditions,
+    daemon,
+    machine,
+    memory,
+    processes,
+    recorder,
+)
 from spark_watch.export.families.family import NAMESPACE, Family
 
 __all__ = ["FAMILIES", "NAMESPACE", "Family"]
@@ -13,4 +20,5 @@ FAMILIES: Final[tuple[Family, ...]] = (
     *machine.FAMILIES,
     *processes.FAMILIES,
     *daemon.FAMILIES,
+    *recorder.FAMILIES,
 )

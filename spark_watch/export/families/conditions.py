@@ -83,6 +83,12 @@ MEASURES: Final = (
         "Share of the last 10 min in which a reason held the clock down: nvmlDeviceGetFieldValues.",
         ("gpu", "reason"),
     ),
+    _measure(
+        "workload_memory_bytes_per_second",
+        "Bytes a workload moves as judged, reported or estimated, at most 8 workloads: the "
+        "workload's own progress feed.",
+        ("workload",),
+    ),
 )
 """Every quantity that a condition publishes; a test holds this against the conditions."""
 

@@ -107,9 +107,10 @@ def test_a_run_without_a_readable_line_is_passed_over(tmp_path: Path, make: Make
 def test_the_judge_is_told_the_end_of_the_last_run_and_the_ends_before(
     tmp_path: Path, make: Make
 ) -> None:
-    """Earlier runs come as their first and last sample, a day back at most, the last as its end.
+    """The run before a restart of the machine and the last run come with their ends.
 
-    What is left out between two samples is marked, so that nobody takes it for a hole.
+    Of what is more than a day old nothing comes. What is left out between two samples is marked,
+    so that nobody takes it for a hole.
     """
     for begin, boot in ((-200_000, "old"), (0, THIRD_BOOT), (5_000, OTHER_BOOT)):
         box = make(tmp_path / "ring")
@@ -120,9 +121,22 @@ def test_the_judge_is_told_the_end_of_the_last_run_and_the_ends_before(
             runs_of(tmp_path / "ring"), now=START + 6_000, tail_seconds=600.0, back_seconds=86400.0
         )
     )
-    assert seconds(told) == [0.0, 899.0, 5_000.0, *map(float, range(5_299, 5_900))]
-    assert [one.stopped for one in told[:4]] == [True, False, True, False]
+    ends = [*map(float, range(299, 900))], [*map(float, range(5_299, 5_900))]
+    assert seconds(told) == [0.0, *ends[0], 5_000.0, *ends[1]]
+    assert [one.t - START for one in told if one.stopped] == [0.0, 5_000.0]
     assert {one.boot_id for one in told} == {THIRD_BOOT, OTHER_BOOT}
+
+
+def test_of_runs_that_nothing_hangs_on_two_samples_are_told(tmp_path: Path, make: Make) -> None:
+    """Where the machine stayed up between two runs the earlier one comes as first and last."""
+    for begin in (0, 2_000):
+        box = make(tmp_path / "ring")
+        box.fill(900, first=begin)
+        box.kill()
+    told = history(
+        runs_of(tmp_path / "ring"), now=START + 3_000, tail_seconds=60.0, back_seconds=86400.0
+    )
+    assert seconds(list(told)) == [0.0, 899.0, 2_000.0, *map(float, range(2_839, 2_900))]
 
 
 def test_a_short_run_is_told_whole_and_once(tmp_path: Path, make: Make) -> None:

@@ -13,8 +13,8 @@ from spark_watch.cli.common import (
     settings_of,
     verdict_line,
 )
-from spark_watch.cli.status import worst
 from spark_watch.cli.wiring import look
+from spark_watch.daemon.verdict import worst
 
 HELP = "take one short look at this machine and print a line per condition"
 EXAMPLE = "spark-watch check"
@@ -40,8 +40,7 @@ def run(options: argparse.Namespace) -> int:
     for health in snapshot.sources:
         if health.success is False:
             note(f"not read: {health.source} ({health.reason})")
-    standings = snapshot.standings
-    for standing in standings:
-        finding = standing.finding
+    findings = [standing.finding for standing in snapshot.standings]
+    for finding in findings:
         say(verdict_line(finding.gotcha, finding.condition, finding.state, finding.sentence))
-    return VERDICT_CODES[worst([standing.finding.state for standing in standings])]
+    return VERDICT_CODES[worst((finding.condition, finding.state) for finding in findings)]

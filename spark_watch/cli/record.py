@@ -42,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 class TraceSink:
-    """Writes every sample of the loop to a trace; the last one again as a clean stop's marker.
+    """Writes every sample of the loop to a trace, and a clean stop's marker at the end.
 
     Args:
         stream: an open binary stream.
@@ -54,21 +54,28 @@ class TraceSink:
         self._stream = stream
         self._writer = TraceWriter(stream, header, export=export)
         self.samples = 0
+        self._last: Sample | None = None
 
     def write(self, sample: Sample, events: Sequence[Event]) -> None:
         """Write one sample."""
         del events
         self._writer.write(sample)
         self._stream.flush()
+        self._last = sample
         self.samples += 1
 
     def close(self, moment: Moment) -> None:
-        """Mark the clean stop."""
+        """Mark the clean stop, on the clocks of the samples: those of a played source are its own.
+
+        A marker by this machine's clocks would look like a restart of the other.
+        """
+        last = self._last
         self._writer.write(
             Sample(
-                t=moment.t,
-                monotonic_seconds=moment.monotonic,
-                boottime_seconds=moment.boottime,
+                t=last.t if last else moment.t,
+                monotonic_seconds=last.monotonic_seconds if last else moment.monotonic,
+                boottime_seconds=last.boottime_seconds if last else moment.boottime,
+                boot_id=last.boot_id if last else None,
                 stopped=True,
             )
         )

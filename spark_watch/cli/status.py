@@ -11,6 +11,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from spark_watch.cli.common import VERDICT_CODES, say, settings_arguments, settings_of, verdict_line
+from spark_watch.daemon.verdict import worst
 from spark_watch.errors import InputError, OutputError, UsageError
 from spark_watch.model import State
 
@@ -38,20 +39,15 @@ def run(options: argparse.Namespace) -> int:
         say(text.strip())
     try:
         rows: list[dict[str, Any]] = json.loads(text)["conditions"]
-        states = []
+        states: list[tuple[str, State]] = []
         for row in rows:
             state = State[row["state"].upper()]
-            states.append(state)
+            states.append((str(row["condition"]), state))
             if not options.json:
                 say(verdict_line(row["gotcha"], row["condition"], state, row["sentence"]))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{url}: the answer is not spark-watch's") from error
     return VERDICT_CODES[worst(states)]
-
-
-def worst(states: list[State]) -> State:
-    """Return the state a verdict command ends with: unknown only where nothing could be judged."""
-    return max((state for state in states if state is not State.UNKNOWN), default=State.UNKNOWN)
 
 
 def fetch(url: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from spark_watch.blackbox.trace import TraceHeader
+from spark_watch.daemon.verdict import worst
 from spark_watch.detectors.catalogue import conditions
 from spark_watch.detectors.judge import Judge
 from spark_watch.detectors.timeline import Timeline
@@ -110,7 +111,6 @@ def replay(recording: Recording, settings: ConditionSettings) -> Report:
         report.machine = judge.tick.machine or report.machine
     report.final = judge.states()
     report.judged = {name: name in judge.judged for name in report.final}
-    seen = [event.to_state for event in report.events if event.to_state is not State.UNKNOWN]
-    report.worst = max(seen, default=State.UNKNOWN)
+    report.worst = worst((event.condition, event.to_state) for event in report.events)
     report.skipped = list(recording.skipped)
     return report

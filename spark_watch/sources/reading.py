@@ -99,7 +99,7 @@ class Meter:
         """Read once. Nothing but an :class:`Outcome` ever comes back, whatever the source does.
 
         A source that returns ``None`` had nothing to ask yet: that is neither a success nor an
-        error, and its record stays as it was.
+        error, its record stays as it was, and it is due again at once.
         """
         value: Any = None
         error: SourceError | None = None
@@ -112,12 +112,12 @@ class Meter:
             error = Unavailable("internal_error", f"{self.name}: {raised!r}")
         ended = self._clock()
         outcome = Outcome(self.name, value, error, ended - started, ended)
+        if error is None and value is None:
+            return outcome
         period = self.period_seconds
         if isinstance(error, Unsupported):
             period = max(period, RETRY_UNSUPPORTED_SECONDS)
         self._due = started + 0.9 * period
-        if error is None and value is None:
-            return outcome
         if error is None:
             self.last_success = outcome
         else:

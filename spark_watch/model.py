@@ -273,7 +273,10 @@ class KernelEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What one workload says of itself; totals are cumulative and start anew with the workload."""
+    """What one workload says of itself; totals are cumulative and start anew with the workload.
+
+    ``model_bytes`` is the size of the weights, for workloads that do not say what they move.
+    """
 
     workload: str
     phase: str | None = None
@@ -287,6 +290,7 @@ class Progress:
     requests_waiting: float | None = None
     preemptions_total: float | None = None
     kv_cache_usage_ratio: float | None = None
+    model_bytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,10 +26,13 @@ from spark_watch.detectors.g4_power.low_power_state import LowPowerState
 from spark_watch.detectors.g4_power.power_plateau import PowerPlateau
 from spark_watch.detectors.g4_power.thermal_slowdown import ThermalSlowdown
 from spark_watch.detectors.g4_power.unclean_reboot import UncleanReboot
+from spark_watch.detectors.g5_bandwidth.bandwidth_ceiling import BandwidthCeiling
+from spark_watch.detectors.g5_bandwidth.bandwidth_degraded import BandwidthDegraded
 from spark_watch.detectors.g6_contention.orphaned_memory import OrphanedMemory
 from spark_watch.detectors.g6_contention.pool_overcommitted import PoolOvercommitted
 from spark_watch.detectors.g6_contention.squeezed import Squeezed
 from spark_watch.detectors.g6_contention.unattributed_memory import UnattributedMemory
+from spark_watch.detectors.g10_progress.busy_without_progress import BusyWithoutProgress
 from spark_watch.settings.conditions import ConditionSettings
 
 CATALOGUE: Final[tuple[type[Condition[Any]], ...]] = (
@@ -50,10 +53,13 @@ CATALOGUE: Final[tuple[type[Condition[Any]], ...]] = (
     BoardHot,
     GpuHot,
     UncleanReboot,
+    BandwidthCeiling,
+    BandwidthDegraded,
     PoolOvercommitted,
     Squeezed,
     OrphanedMemory,
     UnattributedMemory,
+    BusyWithoutProgress,
 )
 """The classes, by gotcha and then by how soon each must be seen."""
 

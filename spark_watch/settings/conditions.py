@@ -24,12 +24,14 @@ from spark_watch.settings.g4 import (
     ThermalSlowdownSettings,
 )
 from spark_watch.settings.g4_boot import UncleanRebootSettings
+from spark_watch.settings.g5 import BandwidthCeilingSettings, BandwidthDegradedSettings
 from spark_watch.settings.g6 import (
     OrphanedMemorySettings,
     PoolOvercommittedSettings,
     SqueezedSettings,
     UnattributedMemorySettings,
 )
+from spark_watch.settings.g10 import BusyWithoutProgressSettings
 
 
 class ConditionSettings(Frozen):
@@ -54,7 +56,10 @@ class ConditionSettings(Frozen):
     board_hot: BoardHotSettings = BoardHotSettings()
     gpu_hot: GpuHotSettings = GpuHotSettings()
     unclean_reboot: UncleanRebootSettings = UncleanRebootSettings()
+    bandwidth_ceiling: BandwidthCeilingSettings = BandwidthCeilingSettings()
+    bandwidth_degraded: BandwidthDegradedSettings = BandwidthDegradedSettings()
     pool_overcommitted: PoolOvercommittedSettings = PoolOvercommittedSettings()
     squeezed: SqueezedSettings = SqueezedSettings()
     orphaned_memory: OrphanedMemorySettings = OrphanedMemorySettings()
     unattributed_memory: UnattributedMemorySettings = UnattributedMemorySettings()
+    busy_without_progress: BusyWithoutProgressSettings = BusyWithoutProgressSettings()

@@ -243,6 +243,7 @@ LISTS: Final[Mapping[str, Shape]] = {
             "requests_waiting": _amount,
             "preemptions_total": _amount,
             "kv_cache_usage_ratio": _ratio,
+            "model_bytes": _amount,
         },
         ("workload",),
     ),

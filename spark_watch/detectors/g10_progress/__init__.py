@@ -1,0 +1,1 @@
+"""G10: a GPU that is busy on paper alone."""

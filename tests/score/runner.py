@@ -15,7 +15,7 @@ from spark_watch.daemon.replay import judge_for
 from spark_watch.detectors.catalogue import CATALOGUE
 from spark_watch.settings.conditions import ConditionSettings
 from spark_watch.sources.simulated import SCENARIOS, Scenario, SimulatedSource, Span
-from tests.score.family import Family, Timed, families
+from tests.score.family import Timed, families
 from tests.score.grade import Grader, Score
 from tests.score.recorded import labelled
 from tests.score.spoil import decide, header, is_whole, spoil
@@ -30,6 +30,7 @@ JUDGED_SECONDS: Final = 1_800.0
 """A trace of that length fills every window, so that nothing in it need stay unknown."""
 
 NAMED: Final = "named"
+NAMED_SEEDS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +170,3 @@ def run(everything: list[Task], workers: int = WORKERS) -> Iterator[Score]:
     context = multiprocessing.get_context("fork")
     with context.Pool(workers) as pool:
         yield from pool.imap_unordered(score, everything, chunksize=4)
-
-
-def family_of(name: str) -> Family | None:
-    """The family that a trace's name belongs to."""
-    return families().get(name.rpartition("/")[0])

@@ -43,7 +43,7 @@ def power_lost(plan: Plan) -> Told:
                 why="a new boot without a stop",
                 gotchas=("G4",),
                 condition="unclean_reboot",
-                deadline=plan.late(3.0, 1.0),
+                deadline=plan.late(3.0, 2.0),
             ),
         ),
     )
@@ -77,7 +77,7 @@ def power_lost_twice(plan: Plan) -> Told:
                 gotchas=("G4",),
                 condition="unclean_reboot",
                 at_least=State.CRITICAL,
-                deadline=plan.late(3.0, 1.0),
+                deadline=plan.late(3.0, 2.0),
             ),
         ),
     )
@@ -108,7 +108,7 @@ def blind_for_minutes(plan: Plan) -> Told:
                 why="a hole in our own recording",
                 gotchas=("G3",),
                 condition="telemetry_gap",
-                deadline=plan.late(3.0, 1.0),
+                deadline=plan.late(3.0, 2.0),
             ),
         ),
     )

@@ -366,7 +366,7 @@ def allocation_failures(plan: Plan) -> Told:
                 why="the driver is refused again and again",
                 gotchas=("G3",),
                 condition="driver_allocation_failures",
-                deadline=plan.late(30.0, 2.0),
+                deadline=plan.late(30.0),
             ),
         ),
     )
@@ -399,7 +399,7 @@ def few_failures_when_short(plan: Plan) -> Told:
                 why="refused while the pool is short",
                 gotchas=("G3",),
                 condition="driver_allocation_failures",
-                deadline=plan.late(45.0, 1.0),
+                deadline=plan.late(45.0, 2.0),
             ),
         ),
     )

@@ -11,7 +11,6 @@ from tests.score.family import Plan
 MEMORY = ("memory.total_bytes", "memory.available_bytes", "memory.free_bytes")
 """What any rule about the pool's level needs."""
 
-GPU = ("gpus",)
 LOAD = ("gpus.utilization_ratio", "gpus.sm_hertz", "gpus.power_watts", "gpus.temperature_celsius")
 
 ALWAYS_JUDGED = (

@@ -14,12 +14,13 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from spark_watch.model import EMPTY
+from spark_watch.preflight.packages import places_of, sites_of
 
 WARDEN: Final = Path(__file__).with_name("warden.py")
 
@@ -150,8 +151,8 @@ def understood(said: bytes) -> Answers:
 def distrusted(python: Path, *, user: int | None = None) -> str | None:
     """Return why this user must not run an interpreter, ``None`` where nothing speaks against it.
 
-    Root runs only what root alone can change: the interpreter, what it links to, and the folders
-    they lie in, up to the one that holds the environment.
+    Root runs only what root alone can change: the interpreter, what it links to, the folders of
+    the environment, and every package in it.
 
     Args:
         python: the interpreter.
@@ -163,7 +164,7 @@ def distrusted(python: Path, *, user: int | None = None) -> str | None:
             return f"{python} is not a program that can be run"
         if (os.geteuid() if user is None else user) != 0:
             return None
-        for place in (python, real, *places_of(python), real.parent):
+        for place in _trusted_places(python, real):
             reason = _open_to_others(place)
             if reason is not None:
                 return reason
@@ -173,10 +174,13 @@ def distrusted(python: Path, *, user: int | None = None) -> str | None:
     return None
 
 
-def places_of(python: Path) -> tuple[Path, ...]:
-    """Return the folders an environment consists of: that of its programs, and the whole."""
-    folder = Path(os.path.abspath(python)).parent  # noqa: PTH100 - a link stands for itself
-    return folder, folder.parent
+def _trusted_places(python: Path, real: Path) -> Iterator[Path]:
+    folder, prefix = places_of(python)
+    yield from (python, real, real.parent, folder, prefix)
+    for site in sites_of(python):
+        yield site
+        with os.scandir(site) as entries:
+            yield from (Path(entry.path) for entry in entries)
 
 
 def _open_to_others(place: Path) -> str | None:

@@ -74,28 +74,35 @@ def _needed(file: int) -> tuple[str, ...]:
     if not head.startswith(b"\x7fELF") or layout is None or order is None:
         raise NotReadableError("not an ELF file")
     segments = _segments(file, head, layout, order)
-    dynamic = next((each for each in segments if each.kind == _DYNAMIC), None)
-    if dynamic is None:
-        return ()
-    if dynamic.length > MAXIMUM_DYNAMIC:
-        raise NotReadableError("no plausible dynamic section")
-    names, strings = [], None
-    data = os.pread(file, dynamic.length, dynamic.offset)
-    size = struct.calcsize(order + layout.entry)
-    for at in range(0, len(data) - size + 1, size):
-        tag, value = struct.unpack_from(order + layout.entry, data, at)
-        if tag == _END:
-            break
-        if tag == _NEEDED:
-            names.append(value)
-        elif tag == _STRING_TABLE:
-            strings = value
+    entries = _dynamic(file, segments, order + layout.entry)
+    names = [value for tag, value in entries if tag == _NEEDED]
     if not names:
         return ()
-    if strings is None:
+    strings = [value for tag, value in entries if tag == _STRING_TABLE]
+    if not strings:
         raise NotReadableError("names without a string table")
-    base = _offset(segments, strings)
+    base = _offset(segments, strings[-1])
     return tuple(_name(file, base + value) for value in names)
+
+
+def _dynamic(file: int, segments: list[_Segment], form: str) -> list[tuple[int, int]]:
+    """Return (tag, value) of every entry of the dynamic section, none where there is no section."""
+    place = next((each for each in segments if each.kind == _DYNAMIC), None)
+    if place is None:
+        return []
+    if place.length > MAXIMUM_DYNAMIC:
+        raise NotReadableError("no plausible dynamic section")
+    data = os.pread(file, place.length, place.offset)
+    if len(data) < place.length:
+        raise NotReadableError("the dynamic section is cut off")
+    size = struct.calcsize(form)
+    entries: list[tuple[int, int]] = []
+    for at in range(0, len(data) - size + 1, size):
+        tag, value = struct.unpack_from(form, data, at)
+        if tag == _END:
+            break
+        entries.append((tag, value))
+    return entries
 
 
 def _segments(file: int, head: bytes, layout: _Layout, order: str) -> list[_Segment]:

@@ -160,7 +160,7 @@ def _cache(facts: Facts, memory: Memory) -> Line:
         )
     values = {"page_cache_bytes": cache, "free_bytes": memory.free_bytes}
     sentence = (
-        f"{cache / GIB:.0f}GB page cache; CUDA sees {memory.free_bytes / GIB:.1f} GiB free "
+        f"{cache / GIB:.0f} GiB page cache; CUDA sees {memory.free_bytes / GIB:.1f} GiB free "
         "(MemFree)"
     )
     if cache >= facts.gib(CACHE_GIB):

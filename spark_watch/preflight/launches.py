@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,11 +38,12 @@ _NODE_KEYS: Final = (
     r"nnodes|n[_-]nodes|num[_-]nodes|num[_-]machines|slurm[_-](?:job[_-]num|n)[_-]?nodes"
 )
 _VALUE: Final = r"""(?P<value>\$\{[^}\n]{1,80}\}|\$?[\w.:+/-]{1,80})"""
-_GAP: Final = r"""["']?(?:\s*[:=,]\s*|\s+)(?:-\s+)?["']?"""
-"""Between a key and its value: a colon, an equals sign, a comma of a list, a blank, a new item."""
+_GAP: Final = r"""["']?(?:\s{0,40}[:=,]\s{0,40}|\s{1,40})(?:-\s{1,9})?["']?"""
+"""Between a key and its value: a colon, an equals sign, a comma of a list, a blank, a new item.
+Bounded, so that a hostile text cannot send the search back and forth."""
 
 _TENSOR: Final = re.compile(
-    rf"(?<![\w-])(?P<key>(?:--)?(?:{_TENSOR_KEYS})|--tp|-tp|\btp(?=\s*[:=])){_GAP}{_VALUE}",
+    rf"(?<![\w-])(?P<key>(?:--)?(?:{_TENSOR_KEYS})|--tp|-tp|\btp(?=\s{{0,9}}[:=])){_GAP}{_VALUE}",
     re.IGNORECASE,
 )
 _NODES: Final = re.compile(
@@ -104,6 +106,7 @@ def launches(paths: Sequence[Path], variables: Mapping[str, str]) -> Launches:
 def settings(text: str, name: str) -> Iterator[Setting]:
     """Yield what the text of a file sets, by line; comments are passed over."""
     text = _COMMENT.sub("", text)
+    breaks = [match.start() for match in re.finditer("\n", text)]
     matches = [(TENSOR, match) for match in _TENSOR.finditer(text)]
     matches += [(NODES, match) for match in _NODES.finditer(text)]
     for kind, match in sorted(matches, key=lambda each: each[1].start()):
@@ -111,7 +114,7 @@ def settings(text: str, name: str) -> Iterator[Setting]:
         if value is None and match["value"].lower() in {"none", "null", "false", "true", "int"}:
             # a default that sets nothing, a switch beside a size, a type
             continue
-        line = text.count("\n", 0, match.start()) + 1
+        line = bisect(breaks, match.start()) + 1
         yield Setting(kind=kind, place=f"{name}:{line}", key=match["key"], value=value)
 
 

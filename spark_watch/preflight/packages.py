@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from spark_watch.errors import SourceError
-from spark_watch.preflight.cage import places_of
 from spark_watch.preflight.elf import NotReadableError, needed
 from spark_watch.sources.files import read_once
 
@@ -56,7 +55,7 @@ def normalised(name: str) -> str:
 
 def installed(python: Path) -> Installed:
     """Return what the environment of an interpreter holds."""
-    sites = tuple(_sites(python))
+    sites = tuple(sites_of(python))
     versions: dict[str, str] = {}
     links: dict[str, frozenset[int]] = {}
     unread = 0
@@ -85,7 +84,13 @@ def installed(python: Path) -> Installed:
     )
 
 
-def _sites(python: Path) -> Iterator[Path]:
+def places_of(python: Path) -> tuple[Path, Path]:
+    """Return the folders an environment consists of: that of its programs, and the whole."""
+    folder = Path(os.path.abspath(python)).parent  # noqa: PTH100 - a link stands for itself
+    return folder, folder.parent
+
+
+def sites_of(python: Path) -> Iterator[Path]:
     """Yield the folders in which an interpreter looks for packages, each once."""
     seen = set()
     for prefix, version in _prefixes(python):

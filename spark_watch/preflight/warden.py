@@ -97,6 +97,8 @@ def _become(
     """Turn this process into the program, or say why that cannot be and end."""
     try:
         os.setsid()
+        # should this program kill its warden, it goes with it
+        ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
         for kind, limit in (
             (resource.RLIMIT_CORE, NO_CORE_BYTES),
             (resource.RLIMIT_CPU, CPU_SECONDS),

@@ -178,6 +178,7 @@ class LiveFeed:
             failed.extend(_failures(reading))
             if reading.gpus is not None:
                 parts["gpus"] = reading.gpus
+                self._nvml_success = reading.at_monotonic
             if reading.processes is not None:
                 self._list, self._list_at = reading.processes, reading.at_monotonic
         self._note_machine(parts.get("memory"))
@@ -280,8 +281,6 @@ class LiveFeed:
         reading = self._reading
         failures = reading.failures if reading is not None else ()
         good = reading is not None and reading.gpus is not None
-        if good and reading is not None:
-            self._nvml_success = reading.at_monotonic
         return SourceHealth(
             source="nvml",
             success=None if reading is None else good and pending is None,

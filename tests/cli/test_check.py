@@ -54,7 +54,7 @@ def test_a_look_without_any_source(call: Call, gb10: NvmlStand, tmp_path: Path) 
     nowhere = tmp_path / "nowhere"
     settings = settings_file(tmp_path, proc=nowhere, sys=nowhere)
     (tmp_path / "kmsg").unlink()
-    result = call("check", "--config", settings, "--seconds", "1")
+    result = call("check", "--config", settings, "--seconds", "2")
     assert result.code == 3
     found = states(result.out)
     never = {"telemetry_gap"}

@@ -115,8 +115,9 @@ class SqueezedSettings(Frozen):
         default=1.0,
         gt=0.0,
         le=128.0,
-        description="What the process must have lost, for a pool of 121.7 GiB; caches move by a "
-        "few hundred MiB (MiaAI-Lab/Qwen3.8-Flash-Next-Single-DGX-Spark).",
+        description="What the process must have lost, a part of it to swap or read back since, for "
+        "a pool of 121.7 GiB; caches move by a few hundred MiB "
+        "(MiaAI-Lab/Qwen3.8-Flash-Next-Single-DGX-Spark).",
     )
     swapped_gib: float = Field(
         default=0.25,
@@ -152,14 +153,6 @@ class SqueezedSettings(Frozen):
         le=1e6,
         description="Or so much read back from swap: 256 pages "
         "(Reederey87/dgx-spark-2x-deepseek-v4-flash).",
-    )
-    low_memory_gib: float = Field(
-        default=16.0,
-        ge=0.0,
-        le=128.0,
-        description="A loss counts only with less than this available, for a pool of 121.7 GiB: "
-        "with more the kernel takes from nobody "
-        "(MiaAI-Lab/Qwen3.8-Flash-Next-Single-DGX-Spark#54).",
     )
     settle_seconds: float = Field(
         default=300.0,

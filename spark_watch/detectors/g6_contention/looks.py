@@ -34,6 +34,8 @@ class Change(NamedTuple):
     swapped_bytes: int
     taken_bytes: int
     major_faults: int
+    refaults: int
+    """Of its control group."""
 
 
 class Looks:
@@ -85,7 +87,8 @@ def change(before: Process | None, after: Process) -> Change | None:
     )
     swapped = _difference(before.swapped_bytes, after.swapped_bytes)
     faults = _difference(before.major_faults, after.major_faults)
-    return Change(memory, swapped, memory + swapped, faults)
+    refaults = _difference(before.cgroup_refaults, after.cgroup_refaults)
+    return Change(memory, swapped, memory + swapped, faults, refaults)
 
 
 def counted(before: Vm | None, after: Vm | None) -> tuple[int, int]:

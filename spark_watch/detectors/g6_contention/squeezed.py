@@ -12,12 +12,15 @@ from spark_watch.detectors.g6_contention.engines import Engine, hidden, listed_e
 from spark_watch.detectors.g6_contention.frozen_progress import FrozenProgress
 from spark_watch.detectors.g6_contention.looks import Change, Look, Looks, change, counted
 from spark_watch.detectors.holds import Level
-from spark_watch.detectors.pool import Pool, available_bytes
+from spark_watch.detectors.pool import Pool
 from spark_watch.detectors.timeline import Tick
 from spark_watch.model import GIB, Process, State
 from spark_watch.settings.g6 import SqueezedSettings
 
 MIB: Final = 1024**2
+
+SWAPPED_SHARE: Final = 0.1
+"""So much of a loss must have gone to swap: the rest may be file pages, which are thrown away."""
 
 
 @dataclass(slots=True)
@@ -38,21 +41,30 @@ class _Measure(NamedTuple):
     """Whether pages that had been thrown out are read back on this machine."""
     swapped_bytes: float
     faults: float
+    refaults: float
     lost_bytes: float
     born_before: float
     """A process born later is still loading: what it frees and faults is its own start."""
 
     def lost(self, changed: Change) -> str:
-        """Say what the process lost, empty where it lost nothing that counts."""
+        """Say what the process lost, empty where it lost nothing that counts.
+
+        Memory that is merely gone was given back by the process itself; what was taken from it
+        went to swap in part, or is missed.
+        """
+        lost_bytes = -changed.memory_bytes
+        missed = self.back and changed.major_faults >= self.faults
         if changed.swapped_bytes >= self.swapped_bytes:
             what = f"{changed.swapped_bytes / GIB:.1f} GiB went to swap"
-        elif changed.major_faults >= self.faults:
+        elif missed:
             what = f"{changed.major_faults / self.minutes:.0f} major faults a minute"
-        elif -changed.memory_bytes >= self.lost_bytes:
-            what = f"it lost {-changed.memory_bytes / GIB:.1f} GiB"
+        elif lost_bytes >= self.lost_bytes and (
+            changed.swapped_bytes >= SWAPPED_SHARE * lost_bytes or changed.refaults >= self.refaults
+        ):
+            what = f"it lost {lost_bytes / GIB:.1f} GiB"
         else:
             return ""
-        if self.back:
+        if self.back or changed.refaults >= self.refaults:
             return f"is evicted: {what}, and pages are read back"
         return f"is squeezed: {what}"
 
@@ -71,8 +83,9 @@ class Squeezed(Condition[SqueezedSettings]):
     sources = ("processes", "vmstat")
     gb10_only = True
     summary = (
-        "A GPU process loses >= 1 GiB, >= 0.25 GiB to swap or has >= 50 major faults/min with "
-        "refaults, while another grows; critical when its progress is frozen too"
+        "A GPU process loses >= 0.25 GiB to swap, or >= 1 GiB with refaults or swap, or has >= 50 "
+        "major faults/min with refaults, while another grows; critical when its progress is "
+        "frozen too"
     )
     remedies: ClassVar = {
         State.WARNING: "Stop or shrink the process that grows, by its own means, before the next "
@@ -109,7 +122,7 @@ class Squeezed(Condition[SqueezedSettings]):
             return {"host": unseen}
         look = self._looks.add(tick, processes)
         found = listed_engines(tick)
-        measure = self._measure(tick, look, available_bytes(memory))
+        measure = self._measure(tick, look)
         losses, growers = self._compare(tick, found, look, measure)
         raised: dict[str, Judgement | None] = {}
         if losses or self._stirred:
@@ -190,22 +203,20 @@ class Squeezed(Condition[SqueezedSettings]):
         level = Level(self.settings.hold_seconds, self.settings.leave_seconds)
         return _Victim(started, born_at, level)
 
-    def _measure(self, tick: Tick, look: Look, available: int | None) -> _Measure:
+    def _measure(self, tick: Tick, look: Look) -> _Measure:
         """Return what a loss since the look is measured by."""
         settings = self.settings
         minutes = max(tick.now - look.at, settings.window_seconds) / 60.0
+        refault_level = settings.refaults_per_minute * minutes
         refaults, swapped_in = counted(look.vm, self._looks.vm)
-        back = (
-            refaults >= settings.refaults_per_minute * minutes
-            or swapped_in >= settings.swap_in_mib_per_minute * MIB * minutes
-        )
-        scarce = available is None or available < tick.gib(settings.low_memory_gib)
         return _Measure(
             minutes=minutes,
-            back=back,
+            back=refaults >= refault_level
+            or swapped_in >= settings.swap_in_mib_per_minute * MIB * minutes,
             swapped_bytes=tick.gib(settings.swapped_gib),
-            faults=settings.faults_per_minute * minutes if back else math.inf,
-            lost_bytes=tick.gib(settings.lost_gib) if scarce else math.inf,
+            faults=settings.faults_per_minute * minutes,
+            refaults=refault_level,
+            lost_bytes=tick.gib(settings.lost_gib),
             born_before=tick.now - settings.settle_seconds,
         )
 

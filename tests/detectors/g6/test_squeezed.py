@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_watch.detectors.g6_contention.squeezed import Squeezed
-from spark_watch.model import GIB, Failure, Machine, Memory, Process, Progress, Sample, Vm
+from spark_watch.model import GIB, Failure, Machine, Process, Progress, Sample, Vm
 from spark_watch.settings.g6 import SqueezedSettings
 from tests.detectors.g6.rows import launcher, pool, process
 from tests.detectors.timelines import GB10, play, squeeze
@@ -40,6 +40,7 @@ class Scene:
         swapped: what of it has gone to swap.
         faults: its major faults.
         refaults: those of the machine.
+        own_refaults: those of its control group.
         grown: what the other has taken beyond its 5 GiB.
         frozen_from: from when on the server makes no token.
         running: how many requests it says are running.
@@ -52,14 +53,16 @@ class Scene:
         swapped: Callable[[float], float] = NONE,
         faults: Callable[[float], float] = NONE,
         refaults: Callable[[float], float] = NONE,
+        own_refaults: Callable[[float], float] = NONE,
         grown: Callable[[float], float] = GROWS,
-        available_gib: float | None = 4.0,
+        available_gib: float = 4.0,
         frozen_from: float | None = None,
         running: float = 3.0,
         other_from: float = START,
         **other: object,
     ) -> None:
         self.lost, self.swapped, self.faults, self.refaults = lost, swapped, faults, refaults
+        self.own_refaults = own_refaults
         self.grown = grown
         self.available_gib = available_gib
         self.frozen_from = frozen_from
@@ -75,6 +78,7 @@ class Scene:
             "resident_bytes": round((20.0 - self.lost(second)) * GIB),
             "swapped_bytes": round(self.swapped(second) * GIB),
             "major_faults": 40 + int(self.faults(second)),
+            "cgroup_refaults": int(self.own_refaults(second)),
             "started_seconds": 100.0,
             **more,
         }
@@ -95,9 +99,6 @@ class Scene:
 
     def at(self, second: float) -> Sample:
         """Return the sample of a moment."""
-        memory: Memory | None = None
-        if self.available_gib is not None:
-            memory = pool(self.available_gib)
         progress = None
         if self.frozen_from is not None:
             tokens = 10.0 * min(second, self.frozen_from)
@@ -111,7 +112,7 @@ class Scene:
         return Sample(
             t=1e9 + second,
             boottime_seconds=9000.0 + second,
-            memory=memory,
+            memory=pool(self.available_gib),
             processes=self.server(second) + self.co_tenant(second),
             vm=Vm(refaults=int(self.refaults(second)), swapped_in_bytes=0),
             progress=progress,
@@ -142,14 +143,36 @@ SWAPPED = ramp(0.06, stop=100.0)
         pytest.param(Scene(swapped=ramp(0.06, stop=74.0)), 200, ".200", id="just-less-swapped"),
         # from second 156 on the oldest look is that of 100: nothing since, gone 60 s later
         pytest.param(Scene(swapped=SWAPPED), 220, ".85 w131 .4", id="over"),
-        # 0.99 GiB at 79, 1.1 at 80
-        pytest.param(Scene(lost=ramp(0.11, stop=100.0)), 120, ".90 w30", id="lost"),
-        pytest.param(Scene(lost=ramp(0.11, stop=79.0)), 200, ".200", id="just-less-lost"),
+        # 0.99 GiB at 79, 1.1 at 80, more than a tenth of it to swap
         pytest.param(
-            Scene(lost=ramp(0.11), available_gib=30.0), 200, ".200", id="it-frees-its-own-cache"
+            Scene(lost=ramp(0.11, stop=85.0), swapped=ramp(0.012, stop=85.0)),
+            120,
+            ".90 w30",
+            id="lost",
         ),
         pytest.param(
-            Scene(lost=ramp(0.11), grown=NONE, other_from=0.0), 200, "?55 .145", id="nobody-grows"
+            Scene(lost=ramp(0.11, stop=79.0), swapped=ramp(0.012, stop=79.0)),
+            200,
+            ".200",
+            id="just-less-lost",
+        ),
+        pytest.param(
+            Scene(lost=ramp(0.11, stop=85.0), own_refaults=ramp(6.0)),
+            120,
+            ".90 w30",
+            id="lost-and-missed",
+        ),
+        pytest.param(
+            Scene(lost=ramp(0.5, stop=120.0), swapped=ramp(0.004, stop=85.0), refaults=ramp(90.0)),
+            200,
+            ".200",
+            id="it-frees-its-own-cache",
+        ),
+        pytest.param(
+            Scene(lost=ramp(0.11), swapped=SWAPPED, grown=NONE, other_from=0.0),
+            200,
+            "?55 .145",
+            id="nobody-grows",
         ),
         pytest.param(
             Scene(lost=ramp(0.11), swapped=SWAPPED, other_from=1e9), 200, ".200", id="alone"
@@ -226,18 +249,13 @@ def test_own_workers_do_not_squeeze_each_other() -> None:
 def test_start_of_a_process_is_its_own() -> None:
     """What a process frees and faults in its first 300 s is no loss, though another grows."""
     young = 9000.0 - 200.0
-    scene = Scene(lost=ramp(0.11, stop=140.0))
+    scene = Scene(lost=ramp(0.11, stop=140.0), swapped=ramp(0.03, stop=140.0))
     made = []
     for second in range(150):
         rows = scene.server(second, started_seconds=young) + scene.co_tenant(second)
         made.append(replace(scene.at(second), processes=rows))
     # 300 s old at second 100: it is held against the last minute from then on
     assert timeline(made) == ".110 w40"
-
-
-def test_unknown_pool_is_no_proof_of_room() -> None:
-    """A loss beside growth counts where nobody knows how much is available."""
-    assert timeline(seconds(Scene(lost=ramp(0.11), available_gib=None), 120)) == ".90 w30"
 
 
 def test_exit_and_restart_of_the_watched() -> None:

@@ -120,6 +120,14 @@ class BandwidthDegradedSettings(Frozen):
         description="How long a speed must have been steady to be its own; slow episodes last 7 "
         "min of 30 (Blackwellboy/model-serving-minefield#55).",
     )
+    server_seconds: float = Field(
+        default=1800.0,
+        ge=10.0,
+        le=86400.0,
+        description="A server does not say what its tokens cost: before a loss of its speed proves "
+        "anything it must have kept that speed for so long. One of two nodes waits for the other, "
+        "at 20 to 48 W from minute to minute (heitor-mocelin/dgx-spark-research).",
+    )
     learn_readings: int = Field(
         default=10,
         ge=3,

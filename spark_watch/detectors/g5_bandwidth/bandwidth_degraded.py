@@ -164,7 +164,7 @@ class BandwidthDegraded(Condition[BandwidthDegradedSettings]):
                 "{workload} at {speed}, {ratio:.0f} % of its own {own} (level {level:.0f} %).",
                 values,
             )
-        state, why = self._weigh(own, now, kind)
+        state, why = self._weigh(one, own, now, kind)
         values["why"] = why
         return Judgement(
             state,
@@ -173,7 +173,7 @@ class BandwidthDegraded(Condition[BandwidthDegradedSettings]):
             values,
         )
 
-    def _weigh(self, own: Reading, now: Reading, kind: Kind) -> tuple[State, str]:
+    def _weigh(self, one: OwnSpeed, own: Reading, now: Reading, kind: Kind) -> tuple[State, str]:
         """Say how much a loss of speed proves, by size of the steps, clock and power."""
         settings = self.settings
         same = None
@@ -188,12 +188,15 @@ class BandwidthDegraded(Condition[BandwidthDegradedSettings]):
                 State.INFO,
                 f"; the clock explains it: {now.hertz / 1e6:.0f} MHz after {own.hertz / 1e6:.0f}",
             )
+        is_loop = kind[0] == "steps"
         seen = f", at a normal clock ({now.hertz / 1e6:.0f} MHz)"
         if own.watts is not None and now.watts is not None:
             seen += f" and {now.watts:.1f} W after {own.watts:.1f}"
-            if now.watts <= settings.power_ratio * own.watts:
+            if now.watts <= settings.power_ratio * own.watts and (
+                is_loop or one.kept_seconds >= settings.server_seconds
+            ):
                 return State.WARNING, seen
-        if kind[0] == "steps" and (same or kind[2] is not None):
+        if is_loop and (same or kind[2] is not None):
             return State.WARNING, seen
         return State.INFO, f"{seen}: it may be other work, which nothing here says"
 

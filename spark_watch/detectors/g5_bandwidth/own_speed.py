@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Final
 
 from spark_watch.detectors.holds import Level
+from spark_watch.detectors.timeline import HOLE_INTERVALS
 from spark_watch.settings.g5 import BandwidthDegradedSettings
 
 KEPT: Final = 64
 """The most readings kept of a stretch; faster ones are thinned to fit it."""
+
+MOST_READINGS: Final = 2 * KEPT
+"""And no more than these where most of them follow a rest."""
 
 SLOW_READINGS: Final = 5
 """The speed of now is the median of so many."""
@@ -36,6 +40,8 @@ class Reading:
     size: float | None
     watts: float | None
     hertz: float | None
+    worked: float = 0.0
+    """Seconds of work since the reading before."""
 
 
 class OwnSpeed:
@@ -47,38 +53,67 @@ class OwnSpeed:
     Attributes:
         own: the speed that was learnt, with power and clock then; ``None`` before.
         level: whether it is slow.
+        learnt_seconds: how much work the readings that it learns from stand for.
+        kept_seconds: for how long of its work it kept that speed before it last left it.
     """
 
-    __slots__ = ("_readings", "_settings", "level", "own")
+    __slots__ = (
+        "_left",
+        "_readings",
+        "_settings",
+        "kept_seconds",
+        "learnt_seconds",
+        "level",
+        "own",
+    )
 
     def __init__(self, settings: BandwidthDegradedSettings) -> None:
         self._settings = settings
-        self._readings: deque[Reading] = deque(maxlen=2 * KEPT)
+        self._readings: deque[Reading] = deque()
         self.own: Reading | None = None
         self.level = Level(settings.hold_seconds, settings.hold_seconds)
+        self.learnt_seconds = 0.0
+        self.kept_seconds = 0.0
+        self._left: bool | None = None
 
     def add(self, reading: Reading, interval_seconds: float) -> None:
-        """Take a reading, which is expected every ``interval_seconds``."""
+        """Take a reading, expected every ``interval_seconds``; in a longer gap was no work."""
         settings, readings = self._settings, self._readings
+        gap = reading.at - readings[-1].at if readings else 0.0
+        longest = max(HOLE_INTERVALS * interval_seconds, PAUSE_SECONDS)
+        worked = gap if gap <= longest else 0.0
+        reading = replace(reading, worked=worked)
         if len(readings) > 1 and reading.at - readings[-2].at < settings.learn_seconds / KEPT:
             # what comes faster than can be kept is one reading
             reading = _middle([readings.pop(), reading])
+        self.learnt_seconds += worked
         readings.append(reading)
-        while (
+        while len(readings) > MOST_READINGS or (
             len(readings) > settings.learn_readings
-            and reading.at - readings[1].at >= settings.learn_seconds
+            and self.learnt_seconds - readings[1].worked >= settings.learn_seconds
         ):
             readings.popleft()
+            self.learnt_seconds -= readings[0].worked
+            readings[0] = replace(readings[0], worked=0.0)
         self._learn()
         own, now = self.own, self.now
         if own is None or now is None:
             return
+        self._keep(abs(now.speed - own.speed) <= settings.steady_ratio * own.speed, worked)
         self.level.update(
             reading.at,
             enter=now.speed < settings.slow_ratio * own.speed,
             leave=now.speed >= settings.leave_ratio * own.speed,
             interval_seconds=max(interval_seconds, PAUSE_SECONDS),
         )
+
+    def _keep(self, kept: bool, worked_seconds: float) -> None:
+        """Count the time at its own speed; a stretch that begins anew counts from nothing."""
+        if self._left is None:
+            self.kept_seconds = self.learnt_seconds
+        elif kept:
+            self.kept_seconds = worked_seconds + (0.0 if self._left else self.kept_seconds)
+        self._left = not kept
 
     @property
     def now(self) -> Reading | None:
@@ -87,18 +122,10 @@ class OwnSpeed:
             return None
         return _middle(list(self._readings)[-SLOW_READINGS:])
 
-    @property
-    def learnt_seconds(self) -> float:
-        """How long the stretch is that is being learnt from."""
-        return self._readings[-1].at - self._readings[0].at if self._readings else 0.0
-
     def _learn(self) -> None:
         settings, readings = self._settings, self._readings
-        if len(
-            readings
-        ) < settings.learn_readings or self.learnt_seconds < settings.learn_seconds * (
-            1.0 - 1.0 / KEPT
-        ):
+        enough = settings.learn_seconds * (1.0 - 1.0 / KEPT)
+        if len(readings) < settings.learn_readings or self.learnt_seconds < enough:
             return
         speeds = sorted(one.speed for one in readings)
         strays = int(len(speeds) * TAIL)
@@ -120,4 +147,5 @@ def _middle(readings: list[Reading]) -> Reading:
         fmean(sizes) if sizes else None,
         median(watts) if watts else None,
         median(hertz) if hertz else None,
+        sum(one.worked for one in readings),
     )

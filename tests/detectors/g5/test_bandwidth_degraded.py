@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_watch.detectors.g5_bandwidth.bandwidth_degraded import KINDS, BandwidthDegraded
-from spark_watch.detectors.g5_bandwidth.own_speed import KEPT
+from spark_watch.detectors.g5_bandwidth.own_speed import MOST_READINGS
 from spark_watch.model import Progress, Sample
 from spark_watch.settings.g5 import BandwidthDegradedSettings
 from tests.detectors.g10.reports import at, loop, server
@@ -161,8 +161,17 @@ def tokens(
 
 
 def test_decode_at_half_its_power() -> None:
-    """The same four requests decode at two thirds of their speed at half the power."""
-    assert states(tokens((60, 60, 4, 36), (60, 40, 4, 18))) == "?31 .43 w46"
+    """After half an hour at one speed four requests decode at two thirds of it, at half the power.
+
+    The 201st report is the first slow one; the median turns two later, the hold takes twelve.
+    """
+    assert states(tokens((200, 60, 4, 36), (60, 40, 4, 18))) == "?31 .183 w46"
+
+
+def test_one_of_two_nodes() -> None:
+    """A node that waits for another changes speed and power every ten minutes."""
+    speeds = [(60, 60, 4, 46), (60, 30, 4, 23), (60, 45, 4, 35), (60, 28, 4, 21)] * 3
+    assert "w" not in states(tokens(*speeds))
 
 
 def test_drafts_that_are_switched_off() -> None:
@@ -238,4 +247,4 @@ def test_memory_is_bounded() -> None:
     play(condition, samples)
     (workload,) = condition._workloads.values()
     assert len(workload.kinds) == KINDS
-    assert all(len(one._readings) <= 2 * KEPT for one in workload.kinds.values())
+    assert all(len(one._readings) <= MOST_READINGS for one in workload.kinds.values())

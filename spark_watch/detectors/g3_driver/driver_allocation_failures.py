@@ -29,7 +29,7 @@ class DriverAllocationFailures(Condition[DriverAllocationFailuresSettings]):
     gb10_only = True
     summary = (
         "NV_ERR_NO_MEMORY >= 20 in 60 s, or >= 5 with < 12 GiB available or the driver holding "
-        "> 85 % of the pool; critical together with memory_collapse"
+        "> 85 % of the pool; critical with memory_collapse (for < 20 lines with a critical one)"
     )
     remedies: ClassVar = {
         State.INFO: "Nothing to do: one to three lines around an engine's start are retries that "
@@ -94,7 +94,9 @@ class DriverAllocationFailures(Condition[DriverAllocationFailuresSettings]):
             template += ", the driver holds {residual:.1f} GiB"
         if not many:
             return Judgement(State.INFO, template + ".", values)
-        if tick.notes.get("memory_collapse", State.UNKNOWN) >= State.WARNING:
+        # a few lines beside a fall that may yet come to rest are seen in a start-up's dip as well
+        level = State.WARNING if lines >= settings.burst_lines else State.CRITICAL
+        if tick.notes.get("memory_collapse", State.UNKNOWN) >= level:
             return Judgement(State.CRITICAL, template + ", and memory is collapsing.", values)
         return Judgement(State.WARNING, template + ".", values)
 

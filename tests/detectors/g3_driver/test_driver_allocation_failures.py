@@ -150,6 +150,26 @@ def test_with_a_collapse_it_is_critical() -> None:
     assert squeeze("".join(states)) == "u57 o3 w10 c10 w11"
 
 
+@pytest.mark.parametrize(
+    ("lines", "collapse", "expected"),
+    [
+        (20, State.WARNING, State.CRITICAL),
+        (19, State.WARNING, State.WARNING),
+        (5, State.WARNING, State.WARNING),
+        (5, State.CRITICAL, State.CRITICAL),
+        (20, State.INFO, State.WARNING),
+    ],
+)
+def test_few_lines_need_a_critical_collapse(lines: int, collapse: State, expected: State) -> None:
+    """A start-up's dip may raise a warning of a collapse and five lines: that is no crisis."""
+    judge = Judge(
+        [Said({0.0: collapse}), DriverAllocationFailures(DriverAllocationFailuresSettings())],
+        Timeline(machine=GB10),
+    )
+    judge.update(samples([lines], available_gib=5.8)[0])
+    assert judge.states()["driver_allocation_failures"] is expected
+
+
 def test_a_collapse_alone_is_not_ours() -> None:
     """Four lines during a collapse stay a note."""
     judge = Judge(

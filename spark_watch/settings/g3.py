@@ -54,6 +54,13 @@ class MemoryCollapseSettings(Frozen):
         description="Below this the host needs no second witness to be critical: healthy loads end "
         "at 8 GiB or more, a healthy start dips to 7.7 GiB (RyderFreeman4Logos/gb10-services).",
     )
+    critical_gib_per_second: float = Field(
+        default=1.0,
+        ge=0.0,
+        le=1000.0,
+        description="The least pace of that: starts have dipped to 5 GiB at half of it and come "
+        "back (RyderFreeman4Logos/gb10-services).",
+    )
     lost_gib: float = Field(
         default=1.5,
         gt=0.0,
@@ -65,8 +72,8 @@ class MemoryCollapseSettings(Frozen):
         default=2.5,
         gt=0.0,
         le=60.0,
-        description="A loss as large as this in 4 s counts after two falling seconds, a smaller one "
-        "after three: serving boxes swing by 2 GiB (luisefigueroa/pulsar-gb10-vllm-stack).",
+        description="A loss as large as this in 4 s counts after two falling seconds, a smaller "
+        "one after three: serving boxes swing by 2 GiB (luisefigueroa/pulsar-gb10-vllm-stack).",
     )
     step_gib: float = Field(
         default=6.0,
@@ -354,12 +361,19 @@ class PageCacheSqueezeSettings(Frozen):
         le=121.0,
         description="From here on enough is free (llamastash/llamastash#80).",
     )
+    driver_failures: int = Field(
+        default=5,
+        ge=1,
+        le=100_000,
+        description="Driver allocation failures in a minute that are strain; one to three are "
+        "normal at a start (vllm-project/vllm#56824).",
+    )
     compaction_failures_per_second: float = Field(
-        default=10.0,
+        default=100.0,
         gt=0.0,
         le=1_000_000.0,
-        description="Failed compactions that are strain: a starved unit had 1.35 million in a "
-        "week, 2 a second (FujitsuPolycom/sparkring#173).",
+        description="Failed compactions that are strain: 1.35 million in a week, nearly all of "
+        "them in loads of minutes (FujitsuPolycom/sparkring#173).",
     )
     strain_hold_seconds: float = Field(
         default=5.0,

@@ -30,6 +30,9 @@ LASTING_GIB: Final = 0.25
 """A fall lasts while each second (or interval) lost this much; noise is 0.1 GiB in 5 s
 (NousResearch/hermes-agent#90713)."""
 
+LASTING_SHARE: Final = 0.15
+"""The second before the newest must have lost this share of the newest, or it was a step."""
+
 
 class Fall:
     """The last half minute of available memory (GiB) and what it says about now.
@@ -103,7 +106,8 @@ class Fall:
         self.lasted = 0
         if self.falling and step >= LASTING_GIB:
             self.lasted = 1
-            if two - one >= LASTING_GIB:
+            pace = max(LASTING_GIB, LASTING_SHARE * step)
+            if two - one >= pace:
                 self.lasted = 3 if level_at(now - 3 * unit) - two >= LASTING_GIB else 2
 
     @property

@@ -101,21 +101,7 @@ class MemoryCollapse(Condition[MemoryCollapseSettings]):
         if moving and not self._changed:
             self._changed = fall.rate >= settings.faster_ratio * fall.rate_before()
         begun = moving and (self._changed or gib < settings.critical_below_gib * scale)
-        closing = (
-            begun
-            and self._changed
-            and (
-                (
-                    seconds <= settings.critical_seconds
-                    and (witnessed or gib < settings.critical_below_gib * scale)
-                )
-                or (
-                    seconds <= settings.no_load_seconds
-                    and fall.rate >= settings.no_load_gib_per_second * scale
-                    and fall.sustained
-                )
-            )
-        )
+        closing = begun and self._changed and self._is_closing(gib, seconds, scale, witnessed)
         last = (
             gib < settings.last_gib * scale
             and fall.falling
@@ -132,6 +118,25 @@ class MemoryCollapse(Condition[MemoryCollapseSettings]):
         )
         self._critical.update(now, enter=closing or last, leave=resting, interval_seconds=interval)
         self._warning.update(now, enter=begun or last, leave=resting, interval_seconds=interval)
+
+    def _is_closing(self, gib: float, seconds: float, scale: float, witnessed: bool) -> bool:
+        """Whether the floor is so close, at such a pace, that it is critical."""
+        settings = self.settings
+        rate = self._fall.rate
+        if seconds <= settings.critical_seconds and (
+            witnessed
+            or gib < settings.floor_gib * scale
+            or (
+                gib < settings.critical_below_gib * scale
+                and rate >= settings.critical_gib_per_second * scale
+            )
+        ):
+            return True
+        return (
+            seconds <= settings.no_load_seconds
+            and rate >= settings.no_load_gib_per_second * scale
+            and self._fall.sustained
+        )
 
     def _counts(self, scale: float) -> bool:
         """Whether the loss is more than a dip: large, or over three seconds, or in one big step."""

@@ -9,7 +9,7 @@ from spark_watch.detectors.condition import Condition, Judgement
 from spark_watch.detectors.g3_memory.gpu_processes import GpuProcesses, loading
 from spark_watch.detectors.holds import Level
 from spark_watch.detectors.timeline import Tick
-from spark_watch.detectors.windows import Growth
+from spark_watch.detectors.windows import Growth, Tally
 from spark_watch.model import GIB, Memory, State
 from spark_watch.settings.g3 import PageCacheSqueezeSettings
 
@@ -48,7 +48,7 @@ class PageCacheSqueeze(Condition[PageCacheSqueezeSettings]):
         self._strained = Level(settings.strain_hold_seconds, settings.strain_leave_seconds)
         self._failures = Growth(STRAIN_SECONDS)
         self._failure_rate = 0.0
-        self._driver_at: float | None = None
+        self._driver = Tally(STRAIN_SECONDS)
 
     def judge(self, tick: Tick) -> Mapping[str, Judgement | None] | None:
         """Judge each reading by its two numbers, at once."""
@@ -71,7 +71,7 @@ class PageCacheSqueeze(Condition[PageCacheSqueezeSettings]):
             or memory.free_bytes >= tick.gib(settings.leave_free_gib),
             interval_seconds=interval,
         )
-        strain = squeezed and self._is_strained(now)
+        strain = squeezed and self._is_strained()
         growth = self._processes.loading_bytes(now) if strain else 0.0
         strained = self._strained.update(
             now,
@@ -92,8 +92,9 @@ class PageCacheSqueeze(Condition[PageCacheSqueezeSettings]):
                     State.WARNING,
                     "The host loads a model with {free:.1f} GiB free beside {cache:.1f} GiB of "
                     "reclaimable cache for {held:.0f} s, and the driver or compaction is strained "
-                    "({failures:.0f} failed compactions a second).",
-                    {**values, "failures": self._failure_rate},
+                    "({lines} driver allocation failures in a minute, {failures:.0f} failed "
+                    "compactions a second).",
+                    {**values, "lines": self._driver.total, "failures": self._failure_rate},
                 )
             }
         if squeezed:
@@ -116,18 +117,19 @@ class PageCacheSqueeze(Condition[PageCacheSqueezeSettings]):
 
     def _see_strain(self, tick: Tick) -> None:
         sample = tick.sample
-        if sample.kernel:
-            for event in sample.kernel:
-                if event.kind == "nv_err_no_memory":
-                    self._driver_at = tick.now
+        self._driver.add(
+            tick.now,
+            sum(event.count for event in sample.kernel or () if event.kind == "nv_err_no_memory"),
+        )
         if sample.vm is not None and sample.vm.compaction_failures is not None:
             rate = self._failures.update(tick.now, sample.vm.compaction_failures)
             self._failure_rate = rate or 0.0
 
-    def _is_strained(self, now: float) -> bool:
-        if self._driver_at is not None and now - self._driver_at <= STRAIN_SECONDS:
-            return True
-        return self._failure_rate >= self.settings.compaction_failures_per_second
+    def _is_strained(self) -> bool:
+        return (
+            self._driver.total >= self.settings.driver_failures
+            or self._failure_rate >= self.settings.compaction_failures_per_second
+        )
 
 
 def _reclaimable_bytes(memory: Memory) -> int | None:

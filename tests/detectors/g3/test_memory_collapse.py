@@ -84,6 +84,18 @@ def test_published_collapse(interval: float, total: int | None) -> None:
         ),
         pytest.param([(0, 20), (40, 20), (41, 18)], 60, "?31 .30", id="one-tick-short"),
         pytest.param([(0, 3.6), (40, 3.6), (41, 2.5)], 42, "?31 .10 c2", id="below-3-and-falling"),
+        # 0.6 GiB/s: three seconds lose 1.8 GiB, 4 GiB are 12 s away; at half a GiB a second and
+        # more, but below one, 7.5 GiB make no critical
+        pytest.param(
+            [(0, 13), (40, 13), (51, 6.4), (60, 13)], 60, "?31 .12 w18", id="slow-start-up-dip"
+        ),
+        pytest.param(
+            # falls by 2 GiB/s and rests at once, at 4 readings a second of the last one's share
+            [(0, 12), (40, 12), (40.9, 9.6), (41, 9.6)],
+            50,
+            "?31 .20",
+            id="rests-before-the-second-reading",
+        ),
     ],
 )
 def test_timeline(points: list[tuple[float, float]], until: float, expected: str) -> None:

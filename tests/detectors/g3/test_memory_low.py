@@ -102,6 +102,14 @@ def test_swing_is_no_leak(interval: float, level: float, period: float) -> None:
     assert "c" not in said
 
 
+def test_fall_that_turned_is_no_leak() -> None:
+    """Nine minutes down and three up again are a swing, although the line through 20 min falls."""
+    shape = minutes([(0, 7.5), (30, 7.5), (39, 3.0), (42, 4.8), (51, 3.4), (54, 5.2), (90, 5.2)])
+    samples = available(every(MINUTE, 90 * MINUTE), shape)
+    said, _ = play(low(swing_gib=0.0), samples, interval_seconds=MINUTE)
+    assert "w" not in said
+
+
 def test_noise_for_a_day_is_no_leak() -> None:
     """A day at 4 to 7 GiB with noise, wandering by 0.1 GiB a minute, never raises."""
     rng = seeded(5)

@@ -81,7 +81,7 @@ def under_load(
     *,
     growth: float = 0.1,
     started: int = 5,
-    kernel: tuple[KernelEvent, ...] = (KernelEvent(kind="nv_err_no_memory"),),
+    kernel: tuple[KernelEvent, ...] = (KernelEvent(kind="nv_err_no_memory", count=5),),
     failures: float = 0.0,
 ) -> list[Sample]:
     """Return a minute in which a process grows by so many GiB a second beside much cache."""
@@ -104,12 +104,17 @@ def under_load(
     ("samples", "expected"),
     [
         # growth and a driver line at 30 s; both have lasted 5 s at 35
-        pytest.param(under_load(), "i35 w26", id="load-and-driver-line"),
+        pytest.param(under_load(), "i35 w26", id="load-and-driver-lines"),
         pytest.param(under_load(kernel=()), "i61", id="load-without-strain"),
+        pytest.param(
+            under_load(kernel=(KernelEvent(kind="nv_err_no_memory", count=3),)),
+            "i61",
+            id="three-lines-at-a-start",
+        ),
         pytest.param(under_load(growth=0.0), "i61", id="strain-without-load"),
         # half a GiB is added at 10 s; compaction fails all along
-        pytest.param(under_load(kernel=(), failures=20.0), "i15 w46", id="compaction"),
-        pytest.param(under_load(kernel=(), failures=5.0), "i61", id="few-failures"),
+        pytest.param(under_load(kernel=(), failures=120.0), "i15 w46", id="compaction"),
+        pytest.param(under_load(kernel=(), failures=60.0), "i61", id="few-failures"),
         # a process of the first list whose start is not known is taken for an old one
         pytest.param(under_load(started=0), "i61", id="old-process-that-grows"),
         pytest.param(under_load(0.25), "i140 w101", id="at-4-hz"),

@@ -22,6 +22,7 @@ COMMANDS: Final = (
     "record",
     "replay",
     "convert",
+    "postmortem",
     "simulate",
     "config",
 )

@@ -68,6 +68,15 @@ class Run:
                 self._last = sample
         return self._last
 
+    def head(self, seconds: float) -> Iterator[Sample]:
+        """Yield the samples of the first so many seconds, oldest first."""
+        start: Sample | None = None
+        for _, sample in self.samples():
+            start = start or sample
+            if seconds_between(start, sample) > seconds:
+                return
+            yield sample
+
     def tail(self, seconds: float) -> Iterator[Sample]:
         """Yield the samples of the last so many seconds, oldest first, the last one included."""
         last = self.last()

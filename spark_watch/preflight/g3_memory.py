@@ -299,8 +299,8 @@ def _guards(facts: Facts) -> Line:
         "G3",
         "guards",
         Result.INFO,
-        f"{' and '.join(facts.guards)} runs; it chooses by resident memory and control groups, "
-        "which hold no CUDA memory",
-        "do not take it for protection: it may end the wrong process, and a collapse takes two "
+        f"{' and '.join(facts.guards)} run{'s' * (len(facts.guards) == 1)} here, choosing by "
+        "resident memory and control groups, which hold no CUDA memory",
+        "do not take that for protection: it may end the wrong process, and a collapse takes two "
         "seconds (Blackwellboy/model-serving-minefield#57)",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from spark_watch.detectors.g4_power.low_power_state import BELOW_LIMIT
 from spark_watch.model import Gpu
 from spark_watch.preflight.facts import Facts
 from spark_watch.preflight.report import Line, Result
@@ -100,7 +101,9 @@ def _clock(facts: Facts, gpu: Gpu) -> Line:
             "watch the first minute of the run: spark-watch check",
             values,
         )
-    if facts.machine.is_gb10 and gpu.sm_hertz < settings.low_hertz:
+    limit = settings.gpu_clock_limit_hertz
+    low = settings.low_hertz if limit is None else min(settings.low_hertz, limit * BELOW_LIMIT)
+    if facts.machine.is_gb10 and gpu.sm_hertz < low:
         return Line(
             "G4",
             name,

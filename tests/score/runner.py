@@ -53,8 +53,12 @@ class Generated:
 
 
 def tasks(seeds: int, folder: Path | None) -> list[Task]:
-    """Everything there is to score, the longest first so that the cores end together."""
-    generated = [Task(family, seed) for seed in range(seeds) for family in (*families(), *named())]
+    """Everything there is to score: recorded traces, then every seed of every family.
+
+    The named scenarios differ by their noise alone, so that a few seeds say it all.
+    """
+    generated = [Task(family, seed) for seed in range(seeds) for family in families()]
+    generated += [Task(name, seed) for seed in range(min(seeds, NAMED_SEEDS)) for name in named()]
     real = [] if folder is None else [Task("", 0, path, spans) for path, spans in labelled(folder)]
     return real + generated
 

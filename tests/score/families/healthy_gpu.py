@@ -15,6 +15,12 @@ from spark_watch.sources.simulated.workloads import (
 from tests.score.families.scenes import ALWAYS_JUDGED, JUDGED_UNDER_LOAD, serving, unit
 from tests.score.family import Plan, healthy
 
+TWO_NODES = ((1, 24.5, 23.0), (4, 23.8, 34.0), (16, 21.6, 45.0))
+"""Streams, tokens a second for each, and watts of one of two nodes that share a model.
+
+Source: heitor-mocelin/dgx-spark-research, tensor parallel over two boxes.
+"""
+
 
 @healthy(judged=ALWAYS_JUDGED)
 def deep_idle(plan: Plan) -> Script:
@@ -161,8 +167,14 @@ def network_bound(plan: Plan) -> Script:
         rng = plan.rng
         server = serving(spark, plan, available_gib=rng.uniform(10.0, 30.0), busy=False)
         while True:
-            watts = rng.uniform(20.0, 48.0)
-            decode(spark, server, watts=watts, streams=rng.choice((1, 4, 16)), rate=watts / 2)
+            streams, rate, watts = rng.choice(TWO_NODES)
+            decode(
+                spark,
+                server,
+                watts=watts * rng.uniform(0.9, 1.05),
+                streams=streams,
+                rate=rate * rng.uniform(0.95, 1.03),
+            )
             yield rng.uniform(60.0, 900.0)
             if rng.random() < 0.2:
                 rest(spark, server)

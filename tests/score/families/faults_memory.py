@@ -135,6 +135,38 @@ def collapse_at_once(plan: Plan) -> Told:
     )
 
 
+@story(needs=MEMORY, intervals=(5.0, 10.0, 30.0, 60.0), fast=True)
+def collapse_seen_slowly(plan: Plan) -> Told:
+    """A collapse of ten seconds with five seconds to a minute between two readings."""
+    level = plan.rng.uniform(20.0, 38.0)
+    rate = plan.rng.uniform(1.6, 4.4)
+    onset = plan.rng.uniform(200.0, 400.0)
+
+    def script(spark: Spark) -> Steps:
+        unit(spark, plan)
+        server = serving(spark, plan, available_gib=level, busy=False)
+        yield onset
+        server.engine.grow(gpu_gib=125.0, gib_per_second=rate)
+
+    end = onset + level / rate + max(60.0, 4 * plan.interval)
+    return Told(
+        script=script,
+        seconds=end,
+        spans=(
+            Span(start=0.0, end=onset, why="at rest"),
+            Span(
+                start=onset,
+                end=end,
+                why=f"{rate:.1f} GiB/s from {level:.0f} GiB",
+                gotchas=("G3",),
+                condition="memory_collapse",
+                at_least=CRITICAL,
+                deadline=level / rate + 2 * plan.interval,
+            ),
+        ),
+    )
+
+
 @story(needs=MEMORY, intervals=FAST_INTERVALS, fast=True)
 def load_runs_away(plan: Plan) -> Told:
     """A steady load turns into a fall of 3 to 5 GiB/s when 22 to 27 GiB are left."""

@@ -12,7 +12,10 @@ from spark_watch.model import GIB, Machine, Memory, Sample
 BOOT = "11111111-1111-4111-8111-111111111111"
 OTHER_BOOT = "22222222-2222-4222-8222-222222222222"
 START = 1_800_000_000.0
-"""Unix seconds at which a ring's monotonic clock shows 1,000,000."""
+"""Unix seconds of the moment from which tests count."""
+
+UPTIME = {BOOT: 1_000_000.0, OTHER_BOOT: 500_000.0}
+"""What the monotonic clock of a boot shows at that moment; a later boot's shows less."""
 
 MIB = 1024 * 1024
 
@@ -22,10 +25,11 @@ MACHINE = Machine(gpu_name="NVIDIA GB10", memory_total_bytes=128 * GIB)
 def sample(second: float, *, boot: str = BOOT, **parts: Any) -> Sample:
     """Return a sample so many seconds after the start, 40 GiB available unless said otherwise."""
     parts.setdefault("memory", Memory(total_bytes=128 * GIB, available_bytes=40 * GIB))
+    up = UPTIME.get(boot, 750_000.0) + second
     return Sample(
         t=START + second,
-        monotonic_seconds=1_000_000.0 + second,
-        boottime_seconds=1_000_000.0 + second,
+        monotonic_seconds=up,
+        boottime_seconds=up,
         boot_id=boot,
         machine=MACHINE,
         **parts,

@@ -53,6 +53,18 @@ def test_a_recording_can_be_replayed(name: str, call: Call, tmp_path: Path) -> N
     assert report["final"]["gpu_hot"] == "ok"
 
 
+def test_the_stop_is_on_the_clocks_of_the_samples(call: Call, tmp_path: Path) -> None:
+    """Without a boot id the end of a played box is still no restart of it; with one it has it."""
+    path = tmp_path / "night.jsonl"
+    call("record", path, *IDLE, "--seconds", "0.5")
+    *_, last, stop = lines(path)
+    assert (stop["boot_id"], stop["t"]) == (last["boot_id"], last["t"])
+    call("record", path, *IDLE, "--seconds", "0.5", "--export")
+    *_, last, stop = lines(path)
+    assert stop["monotonic_seconds"] == last["monotonic_seconds"]
+    assert call("replay", path).code == 0
+
+
 def test_a_recording_of_this_machine(call: Call, gb10: NvmlStand, tmp_path: Path) -> None:
     """Live sources on fixture roots: the pool, the GPU by name, and no identity with --export."""
     assert gb10.gpus

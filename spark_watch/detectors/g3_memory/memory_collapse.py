@@ -16,6 +16,9 @@ from spark_watch.settings.g3 import MemoryCollapseSettings
 LASTING = 3
 """A dip of a second touches two readings; the third makes it a fall."""
 
+SLOW_SECONDS = 10.0
+"""Across a longer interval as much more must be lost: 1.5 GiB in a minute is a swing."""
+
 EXHAUSTION = ("memory_exhaustion_seconds", ())
 """The projection's own series, there only while memory falls."""
 
@@ -144,7 +147,8 @@ class MemoryCollapse(Condition[MemoryCollapseSettings]):
         fall = self._fall
         if fall.step >= settings.step_gib * scale:
             return True
-        return fall.lost >= settings.lost_gib * scale and (
+        slow = max(1.0, fall.gap_seconds / SLOW_SECONDS)
+        return fall.lost >= settings.lost_gib * scale * slow and (
             fall.lasted >= LASTING or (fall.sustained and fall.lost >= settings.dip_gib * scale)
         )
 

@@ -89,18 +89,20 @@ def test_published_collapse(interval: float, total: int | None) -> None:
         pytest.param(
             [(0, 13), (40, 13), (51, 6.4), (60, 13)], 60, "?31 .12 w18", id="slow-start-up-dip"
         ),
+        # 0.3 GiB before a step of 4.7 are noise, not a second that fell
         pytest.param(
-            # falls by 2 GiB/s and rests at once, at 4 readings a second of the last one's share
-            [(0, 12), (40, 12), (40.9, 9.6), (41, 9.6)],
-            50,
-            "?31 .20",
-            id="rests-before-the-second-reading",
+            [(0, 20), (40, 20), (41, 19.7), (42, 15)], 60, "?31 .30", id="noise-before-a-step"
         ),
     ],
 )
 def test_timeline(points: list[tuple[float, float]], until: float, expected: str) -> None:
     """The state at every second is the one worked out beside the straight lines of memory."""
     assert states(line(points), until) == expected
+
+
+def test_second_long_dip_at_four_hertz() -> None:
+    """2.6 GiB gone within one second and no more are no two seconds that fell."""
+    assert "w" not in states(line([(0, 12), (40, 12), (41, 9.4)]), 50.0, 0.25)
 
 
 def test_one_sample_of_three_seconds() -> None:
@@ -244,6 +246,7 @@ def test_irregular_intervals() -> None:
         pytest.param([60.8, 47.5, 3.8, 46.0], "..c.", id="wedge"),
         pytest.param([115.0, 115.0, 60.0, 8.0, 8.0, 8.0, 8.0], "...?...", id="load-ends-at-8"),
         pytest.param([6.0, 6.1, 5.9, 6.0, 6.0, 5.9], "????..", id="flat"),
+        pytest.param([7.0, 7.0, 7.0, 7.0, 6.4, 3.8, 7.0], "????...", id="swing"),
     ],
 )
 def test_minute_interval(gib: list[float], expected: str) -> None:

@@ -19,6 +19,7 @@ from spark_watch.preflight.estimate import (
     Workload,
     estimate,
 )
+from spark_watch.settings.blackbox import SERVICE_STATE, state_directory
 
 HELP = "check the ten gotchas before a run; read-only, safe beside a running job, <= 10 s"
 EXAMPLE = "spark-watch preflight --python .venv/bin/python --params 70e9 --method qlora"
@@ -84,6 +85,10 @@ def run(options: argparse.Namespace) -> int:
         workload=_workload(options),
         variables=dict(os.environ),
         conditions=settings.conditions_in_force(),
+        recordings=(
+            state_directory(settings.state_dir, os.environ, is_root=os.geteuid() == 0),
+            SERVICE_STATE,
+        ),
         proc_root=settings.proc_root,
         sys_root=settings.sys_root,
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from spark_watch.detectors.timeline import REFERENCE_POOL_BYTES
 from spark_watch.model import EMPTY, GIB, Gpu, GpuIdentity, Machine, Memory, Process, Zone
+from spark_watch.preflight.boots import Boots
 from spark_watch.preflight.cage import Answers
 from spark_watch.preflight.clone import Clone
 from spark_watch.preflight.estimate import Workload
@@ -28,6 +29,7 @@ class Facts:
         memory: the pool.
         free_blocks: bytes of a block to the number of free ones.
         zones: thermal zones.
+        boots: how the last boots ended.
         sysctls: settings of the kernel's memory management, by name.
         guards: programs that kill before memory runs out.
         loader: (name, path) of every library in the loader's cache.
@@ -57,6 +59,7 @@ class Facts:
     memory: Memory | None = None
     free_blocks: Mapping[int, int] | None = None
     zones: tuple[Zone, ...] | None = None
+    boots: Boots | None = None
     sysctls: Mapping[str, int] | None = None
     guards: tuple[str, ...] | None = None
     loader: tuple[tuple[str, str], ...] | None = None

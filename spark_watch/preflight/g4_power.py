@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -147,11 +148,49 @@ def _zones(facts: Facts) -> Line:
 
 
 def _boots(facts: Facts) -> Line:
-    del facts
+    found = facts.boots
+    if found is None and facts.why("boots") in {"not_found", "not_read"}:
+        return Line(
+            "G4",
+            "boots",
+            Result.INFO,
+            "there is no record of how earlier boots ended",
+            "let the daemon run: it keeps one (spark-watch postmortem)",
+        )
+    if found is None and facts.why("boots") == "permission_denied":
+        return Line(
+            "G4",
+            "boots",
+            Result.INFO,
+            "the record of earlier boots may not be read by this user",
+            "sudo spark-watch postmortem",
+        )
+    if found is None:
+        return Line(
+            "G4",
+            "boots",
+            Result.SKIP,
+            f"the record of earlier boots could not be read: {facts.why('boots')}",
+            "spark-watch postmortem",
+        )
+    values = {"clean": found.clean, "unclean_timestamp_seconds": list(found.unclean)}
+    if found.unclean:
+        last = time.strftime("%Y-%m-%d %H:%M", time.gmtime(found.unclean[-1]))
+        return Line(
+            "G4",
+            "boots",
+            Result.WARN,
+            f"{len(found.unclean)} boots of the last 7 days ended without a clean stop, the last "
+            f"at {last} UTC",
+            "spark-watch postmortem says what stood before; after a second one without a "
+            "precursor run the field diagnostics",
+            values,
+        )
     return Line(
         "G4",
         "boots",
-        Result.INFO,
-        "there is no record of how earlier boots ended",
-        "run the daemon: it keeps one",
+        Result.PASS,
+        f"no recorded boot of the last 7 days ended uncleanly ({found.clean} ended cleanly)",
+        "",
+        values,
     )

@@ -14,6 +14,7 @@ from typing import Any, Final
 from spark_watch.errors import SourceError
 from spark_watch.model import EMPTY, GIB, Machine, Memory
 from spark_watch.preflight import questions
+from spark_watch.preflight.boots import Boots, boots
 from spark_watch.preflight.cage import Answers, ask
 from spark_watch.preflight.clone import clone
 from spark_watch.preflight.estimate import Workload
@@ -24,7 +25,7 @@ from spark_watch.preflight.launches import launches
 from spark_watch.preflight.loader_cache import libraries
 from spark_watch.preflight.packages import installed
 from spark_watch.settings.conditions import ConditionSettings
-from spark_watch.sources.boot import kernel_release
+from spark_watch.sources.boot import BootSource, kernel_release
 from spark_watch.sources.buddyinfo import BuddyinfoSource
 from spark_watch.sources.meminfo import MeminfoSource
 from spark_watch.sources.nvml import NvmlReading, NvmlSource
@@ -60,6 +61,7 @@ class Request:
         workload: what the run will need.
         variables: the caller's environment.
         conditions: the levels.
+        recordings: state directories in which the daemon may have kept a recording.
         foreign: whether anything may be started: an interpreter, git. The daemon never does.
         proc_root: where proc is mounted.
         sys_root: where sysfs is mounted.
@@ -76,6 +78,7 @@ class Request:
     workload: Workload | None = None
     variables: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     conditions: ConditionSettings = field(default_factory=ConditionSettings)
+    recordings: tuple[Path, ...] = ()
     foreign: bool = True
     proc_root: Path = Path("/proc")
     sys_root: Path = Path("/sys")
@@ -251,6 +254,7 @@ def _start_host(request: Request, errands: _Errands) -> None:
     proc, root = request.proc_root, request.root
     errands.start("free_blocks", BuddyinfoSource(proc_root=proc).read)
     errands.start("zones", ThermalSource(sys_root=request.sys_root).read)
+    errands.start("boots", lambda: _boots(request))
     errands.start("sysctls", lambda: sysctls(proc_root=proc))
     errands.start("guards", lambda: guards(proc_root=proc))
     errands.start("loader", lambda: libraries(root / "etc" / "ld.so.cache"))
@@ -258,6 +262,17 @@ def _start_host(request: Request, errands: _Errands) -> None:
         "container", lambda: container_signs(request.variables, root=root, proc_root=proc)
     )
     errands.start("launches", lambda: launches(request.launch, request.variables))
+
+
+def _boots(request: Request) -> Boots:
+    source = BootSource(proc_root=request.proc_root)
+    try:
+        boot_id = source.read()
+    except SourceError:
+        boot_id = None
+    finally:
+        source.close()
+    return boots(request.recordings, boot_id=boot_id, now=time.time())
 
 
 def _start_foreign(request: Request, errands: _Errands, memory: Memory | None, gpu: _Gpu) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_watch.model import GIB, Gpu, GpuIdentity, Machine, Memory, Zone
+from spark_watch.preflight.boots import Boots
 from spark_watch.preflight.cage import Answers
 from spark_watch.preflight.facts import Facts
 from spark_watch.preflight.launches import Launches
@@ -70,6 +71,7 @@ def facts(**parts: Any) -> Facts:
             Zone(zone=number, type="acpitz", temperature_celsius=45.0 + number)
             for number in range(7)
         ),
+        "boots": Boots(clean=1),
         "sysctls": {
             "min_free_kbytes": 67_584,
             "watermark_boost_factor": 15_000,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from spark_watch.model import GIB, Gpu, GpuIdentity, Machine, Process, Zone
+from spark_watch.preflight.boots import Boots
 from spark_watch.preflight.cage import Answers
 from spark_watch.preflight.checks import report
 from spark_watch.preflight.clone import Clone
@@ -641,6 +642,39 @@ ROWS: list[tuple[str, dict[str, Any], str, str, Result, str]] = [
         "board",
         INFO,
         "has no thermal zone",
+    ),
+    ("clean boots", {}, "G4", "boots", PASS, "ended uncleanly (1 ended cleanly)"),
+    (
+        "unclean boots",
+        {"boots": Boots(unclean=(1_799_900_000.0, 1_799_990_000.0))},
+        "G4",
+        "boots",
+        WARN,
+        "2 boots of the last 7 days ended without a clean stop, the last at 2027-01-15 05:13 UTC",
+    ),
+    (
+        "no record",
+        {"boots": None, "unread": {"boots": "not_found"}},
+        "G4",
+        "boots",
+        INFO,
+        "no record",
+    ),
+    (
+        "another user's record",
+        {"boots": None, "unread": {"boots": "permission_denied"}},
+        "G4",
+        "boots",
+        INFO,
+        "may not be read by this user",
+    ),
+    (
+        "a broken record",
+        {"boots": None, "unread": {"boots": "malformed"}},
+        "G4",
+        "boots",
+        SKIP,
+        "could not be read: malformed",
     ),
     # ---------------------------------------------------------------- G5
     ("budget", {}, "G5", "budget", INFO, "180 to 192 GB/s"),

@@ -8,7 +8,7 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run demo check test bench score build lock clean python servers
+.PHONY: help run demo check test faults bench score build lock clean python servers
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,10 +29,13 @@ check: .venv/.development ## Format, lint, types, import direction, unit tests w
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest -m "not integration" --cov --cov-fail-under=90 $(ARGS)
+	$(BIN)/pytest -m "not integration and not long" --cov --cov-fail-under=90 $(ARGS)
 
 test: check servers ## All of check, then the tests against real servers and system tools
-	$(BIN)/pytest -m integration
+	$(BIN)/pytest -m "integration and not long"
+
+faults: .venv/.development ## Break everything under a running daemon, for half an hour
+	$(BIN)/pytest tests/faults $(ARGS)
 
 bench: .venv/.development ## Measure the daemon's own cost on this machine
 	$(BIN)/python -m tests.bench $(ARGS)

@@ -13,10 +13,10 @@ PATIENCE_SECONDS = 20.0
 T = TypeVar("T")
 
 
-def until(true: Callable[[], T]) -> T:
+def until(true: Callable[[], T], patience_seconds: float = PATIENCE_SECONDS) -> T:
     """Return what it returns as soon as that is true; fail where it never is."""
     pause = threading.Event()
-    end = time.monotonic() + PATIENCE_SECONDS
+    end = time.monotonic() + patience_seconds
     while not (value := true()):
         assert time.monotonic() < end, "it did not come true in time"
         pause.wait(0.005)

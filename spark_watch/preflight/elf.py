@@ -68,6 +68,34 @@ def needed(path: Path) -> tuple[str, ...]:
         os.close(file)
 
 
+def section(file: int, name: bytes) -> tuple[int, int] | None:
+    """Return offset and length of a section of a 64-bit file, ``None`` where it has none so named.
+
+    Args:
+        file: an open descriptor.
+        name: of the section, without its end.
+
+    Raises:
+        NotReadableError, struct.error: the headers do not hang together.
+    """
+    head = os.pread(file, 64, 0)
+    order = _ORDERS.get(head[5:6])
+    if not head.startswith(b"\x7fELF\2") or order is None:
+        raise NotReadableError("not an ELF file of 64 bits")
+    (table,) = struct.unpack_from(order + "Q", head, 40)
+    size, count, names_at = struct.unpack_from(order + "HHH", head, 58)
+    form = order + "IIQQQQ"
+    if count > MAXIMUM_HEADERS or size < struct.calcsize(form) or (count and names_at >= count):
+        raise NotReadableError("no plausible section headers")
+    headers = os.pread(file, size * count, table)
+    places = [struct.unpack_from(form, headers, number * size) for number in range(count)]
+    for title, _, _, _, offset, length in places:
+        text = os.pread(file, len(name) + 1, places[names_at][4] + title)
+        if text == name + b"\0":
+            return offset, length
+    return None
+
+
 def _needed(file: int) -> tuple[str, ...]:
     head = os.pread(file, 64, 0)
     layout, order = _LAYOUTS.get(head[4:5]), _ORDERS.get(head[5:6])

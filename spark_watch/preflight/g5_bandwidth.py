@@ -17,6 +17,25 @@ def check(facts: Facts) -> Iterator[Line]:
             "G5", "budget", Result.INFO, "this machine is no GB10, so no range to budget is known"
         )
         return
+    settings = facts.conditions.bandwidth_ceiling
+    probe = settings.probe_bytes_per_second
+    if probe is not None:
+        values = {"probe_bytes_per_second": probe}
+        sentence = f"a plain read reached {probe / 1e9:.0f} GB/s on this machine"
+        if probe < settings.budget_low_bytes_per_second:
+            yield Line(
+                "G5",
+                "budget",
+                Result.WARN,
+                f"{sentence}; budget this, not {BUDGET}",
+                "measure again while the box is idle: probes differ, and a slow state that no flag "
+                "reports makes reads three times slower",
+                values,
+            )
+        else:
+            sentence += f"; budget up to {settings.probe_ratio:.0%} of it for decode, not 273"
+            yield Line("G5", "budget", Result.PASS, sentence, "", values)
+        return
     yield Line(
         "G5",
         "budget",

@@ -11,8 +11,11 @@ from spark_watch.preflight.report import Line, Result
 
 CAPABILITY: Final = (12, 1)
 
-_TARGET: Final = re.compile(r"(?:sm_|compute_)?(?:121[af]|12\.1[af])(?:\+ptx)?", re.IGNORECASE)
-"""``a`` is for this chip alone, ``f`` for its family; both have the FP4 conversions."""
+_TARGET: Final = re.compile(
+    r"(?:sm_|compute_)?(?:121[af]|120f|12\.1[af]|12\.0f)(?:\+ptx)?", re.IGNORECASE
+)
+"""``a`` is for this chip alone, ``f`` for its family, ``120f`` included; all of them have the FP4
+conversions (PTX ISA, target-specific features)."""
 
 VARIABLES: Final = ("TORCH_CUDA_ARCH_LIST", "FLASHINFER_CUDA_ARCH_LIST", "CUDAARCHS")
 """Where containers and builds name the architectures of kernel packages."""
@@ -59,7 +62,8 @@ def _capability(facts: Facts) -> Line:
 def _targets(facts: Facts) -> Iterator[Line]:
     arches = facts.torch.answer("import", "arches") if facts.torch is not None else None
     named = {name: facts.variables[name] for name in VARIABLES if facts.variables.get(name)}
-    if arches is None and not named:
+    built = facts.installed.targets if facts.installed is not None else {}
+    if arches is None and not named and not built:
         yield Line(
             "G7",
             "targets",
@@ -71,6 +75,8 @@ def _targets(facts: Facts) -> Iterator[Line]:
         return
     if arches is not None:
         yield _judged(facts, "torch", [str(arch) for arch in arches])
+    for package, found in sorted(built.items()):
+        yield _judged(facts, package, sorted(found))
     for name, text in named.items():
         yield _judged(facts, name, re.split(r"[;,\s]+", text))
 

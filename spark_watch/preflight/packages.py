@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from spark_watch.errors import SourceError
+from spark_watch.model import EMPTY
 from spark_watch.preflight.elf import NotReadableError, needed
+from spark_watch.preflight.fatbin import targets
 from spark_watch.sources.files import read_once
 
 CUDA_LIBRARY: Final = re.compile(
@@ -18,6 +20,14 @@ CUDA_LIBRARY: Final = re.compile(
 )
 """Libraries whose version is that of CUDA. Others count on their own: CUDA 13 brings
 ``libcufft.so.12``, ``libcusolver.so.12`` and ``libcusparse.so.12`` (CUDA 13.0 release notes)."""
+
+KERNEL_PACKAGES: Final = frozenset(
+    {
+        *("vllm", "sgl_kernel", "tensorrt_llm", "transformer_engine", "transformer_engine_torch"),
+        *("flashinfer", "flashinfer_jit_cache", "flashinfer_cubin", "deep_gemm", "qutlass"),
+    }
+)
+"""Packages with FP4 kernels of their own, whose architectures are worth knowing."""
 
 MAXIMUM_ENTRIES: Final = 200_000
 """Entries of an environment that are looked at; one with torch and vLLM has 60,000."""
@@ -37,6 +47,7 @@ class Installed:
         versions: normalised name of each distribution, and its version.
         links: package (a folder or file beside the others) to the CUDA versions that files of it
             ask the loader for (``{12}``, ``{12, 13}``).
+        targets: those of :data:`KERNEL_PACKAGES` that hold GPU code, and what it was built for.
         unread: files with a library's name that are no readable ELF file.
         complete: whether everything was looked at.
     """
@@ -44,6 +55,7 @@ class Installed:
     sites: tuple[Path, ...] = ()
     versions: Mapping[str, str]
     links: Mapping[str, frozenset[int]]
+    targets: Mapping[str, frozenset[str]] = field(default_factory=lambda: EMPTY)
     unread: int = 0
     complete: bool = True
 
@@ -58,6 +70,7 @@ def installed(python: Path) -> Installed:
     sites = tuple(sites_of(python))
     versions: dict[str, str] = {}
     links: dict[str, frozenset[int]] = {}
+    built: dict[str, frozenset[str]] = {}
     unread = 0
     entries = Budget(MAXIMUM_ENTRIES)
     for site in sites:
@@ -71,14 +84,17 @@ def installed(python: Path) -> Installed:
             except (OSError, NotReadableError):
                 unread += 1
                 continue
+            package = file.relative_to(site).parts[0].partition(".")[0]
             found = {int(match[1]) for match in map(CUDA_LIBRARY.fullmatch, names) if match}
             if found:
-                package = file.relative_to(site).parts[0].partition(".")[0]
                 links[package] = links.get(package, frozenset()) | found
+            if package in KERNEL_PACKAGES and (code := _targets(file)):
+                built[package] = built.get(package, frozenset()) | code
     return Installed(
         sites=sites,
         versions=versions,
         links=links,
+        targets=built,
         unread=unread,
         complete=entries.left > 0,
     )
@@ -126,6 +142,13 @@ def _prefixes(python: Path) -> Iterator[tuple[Path, str]]:
         yield real.parent.parent, version
         if real.parent.parent == Path("/usr"):
             yield Path("/usr/local"), version
+
+
+def _targets(file: Path) -> frozenset[str]:
+    try:
+        return targets(file)
+    except (OSError, NotReadableError):
+        return frozenset()
 
 
 def _listed(folder: Path) -> list[str]:

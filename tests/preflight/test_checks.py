@@ -788,11 +788,27 @@ ROWS: list[tuple[str, dict[str, Any], str, str, Result, str]] = [
     ),
     (
         "a variable without",
-        {"variables": {"FLASHINFER_CUDA_ARCH_LIST": "12.0f 12.1"}},
+        {"variables": {"FLASHINFER_CUDA_ARCH_LIST": "12.0 12.1"}},
         "G7",
         "flashinfer_cuda_arch_list",
         WARN,
         "not for sm_121a",
+    ),
+    (
+        "a kernel package",
+        {"installed": replace(packages(), targets={"vllm": frozenset({"sm_90a", "sm_120f"})})},
+        "G7",
+        "vllm",
+        PASS,
+        "vllm is built for sm_120f sm_90a",
+    ),
+    (
+        "a kernel package without",
+        {"installed": replace(packages(), targets={"vllm": frozenset({"sm_120", "sm_121"})})},
+        "G7",
+        "vllm",
+        WARN,
+        "vllm is built for sm_120 sm_121, not for sm_121a",
     ),
     ("nothing to look at", {"torch": None}, "G7", "targets", INFO, "could not be looked at"),
     # ---------------------------------------------------------------- G8
@@ -984,6 +1000,21 @@ def test_reserves_follow_the_kernel() -> None:
     assert reserved_bytes({"min_free_kbytes": minimum >> 10}, 0) == 6 * GIB
     factor = {"min_free_kbytes": 0, "watermark_scale_factor": 500}
     assert reserved_bytes(factor, 100 * GIB) == 10 * GIB
+
+
+@pytest.mark.parametrize(
+    ("probe", "result", "words"),
+    [(231e9, PASS, "reached 231 GB/s on this machine; budget up to 80%"), (94e9, WARN, "94 GB/s")],
+)
+def test_a_stored_probe(probe: float, result: Result, words: str) -> None:
+    """A measured figure takes the place of the range; one far below it is worth a warning."""
+    facts = boxes.facts()
+    settings = facts.conditions.bandwidth_ceiling.model_copy(
+        update={"probe_bytes_per_second": probe}
+    )
+    conditions = facts.conditions.model_copy(update={"bandwidth_ceiling": settings})
+    line = said(replace(facts, conditions=conditions), "G5", "budget")
+    assert (line.result, words in line.sentence) == (result, True), line.sentence
 
 
 def test_a_clock_lock_is_no_stuck_state() -> None:

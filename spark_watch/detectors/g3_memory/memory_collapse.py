@@ -80,7 +80,7 @@ class MemoryCollapse(Condition[MemoryCollapseSettings]):
             self._warning.restart()
             self._critical.restart()
             self._empty.restart()
-        elif gib < settings.available_below_gib * scale or self._warning.active:
+        else:
             self._raise(tick, gib, seconds, witnessed)
         return {"host": self._say(tick, gib, seconds)}
 

@@ -69,6 +69,7 @@ def test_published_collapse(interval: float, total: int | None) -> None:
         pytest.param([(0, 0.74)], 3, "c4", id="nothing-left"),
         pytest.param([(0, 0.74), (3, 0.74), (4, 0.9)], 6, "c7", id="between-leave-and-enter"),
         pytest.param([(0, 0.74), (3, 0.74), (4, 1.01)], 6, "c4 ?3", id="something-left-again"),
+        pytest.param([(0, 0.5), (3, 0.5), (4, 25)], 6, "c4 .3", id="back-above-24-at-once"),
         pytest.param([(0, 6)], 100, "?31 .70", id="parked-swap-flat-at-6"),
         pytest.param([(0, 12), (40, 12), (41, 10), (42, 12)], 60, "?31 .30", id="one-dip-of-2"),
         pytest.param([(0, 12), (40, 12), (41, 8), (42, 12)], 60, "?31 .30", id="one-dip-of-4"),

@@ -343,6 +343,23 @@ class Judge:
         for track in self._tracks:
             track.changes = dict.fromkeys(State, 0)
 
+    def renewed(self, conditions: Iterable[Condition[Any]]) -> Judge:
+        """Return a judge with other rules over the same stream.
+
+        What outlasts a restart of the machine outlasts this too, by its new settings: nobody has
+        seen the last unclean restart only because a level was changed.
+        """
+        judge = Judge(conditions, self._timeline)
+        kept = {
+            track.condition.name: track for track in self._tracks if track.condition.survives_reboot
+        }
+        for place, track in enumerate(judge._tracks):
+            before = kept.get(track.condition.name)
+            if before is not None:
+                before.condition.settings = track.condition.settings
+                judge._tracks[place] = before
+        return judge
+
     def states(self) -> dict[str, State]:
         """Return the state of every condition now, in the catalogue's order."""
         return {track.condition.name: track.state for track in self._tracks}

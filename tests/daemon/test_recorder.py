@@ -14,9 +14,11 @@ from spark_watch.blackbox.trace import TraceHeader, read_trace
 from spark_watch.daemon.recorder import ACKNOWLEDGED, BlackBox
 from spark_watch.daemon.replay import OWN_RECORDER, judge_for
 from spark_watch.daemon.warm_up import warm_up
+from spark_watch.detectors.catalogue import conditions
 from spark_watch.detectors.judge import Judge
 from spark_watch.model import GIB, Event, Memory, Sample, State
 from spark_watch.settings.conditions import ConditionSettings
+from spark_watch.settings.g4_boot import UncleanRebootSettings
 from spark_watch.sources.feed import Moment
 from tests.blackbox.ring.boxes import MIB, OTHER_BOOT, START, Box, sample
 
@@ -224,6 +226,22 @@ def test_an_acknowledgement_ends_it_at_once(tmp_path: Path) -> None:
     assert start.state() is State.OK
     assert start.log.said("acknowledged") == [{"condition": "unclean_reboot"}]
     start.stop(104)
+
+
+def test_other_rules_do_not_forget_a_restart(tmp_path: Path) -> None:
+    """After a reload with other levels the restart stands as it did, by the new settings."""
+    collapse(tmp_path)
+    start = Start(tmp_path, 100)
+    start.live(sample(100, boot=OTHER_BOOT))
+    said = start.sentence()
+    other = ConditionSettings(unclean_reboot=UncleanRebootSettings(stand_seconds=3600.0))
+    start.judge = start.judge.renewed(conditions(other))
+    start.live(sample(101, boot=OTHER_BOOT))
+    assert start.state() is State.WARNING
+    assert start.sentence() == said.replace("seen 0 s ago", "seen 1 s ago")
+    start.live(sample(3_701, boot=OTHER_BOOT))
+    assert start.state() is State.OK
+    start.stop(3_702)
 
 
 @pytest.mark.parametrize(

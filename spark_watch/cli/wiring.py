@@ -18,6 +18,7 @@ from spark_watch.daemon.notify import Notifier
 from spark_watch.daemon.recorder import BlackBox
 from spark_watch.daemon.replay import OWN_RECORDER, judge_for
 from spark_watch.daemon.warm_up import warm_up
+from spark_watch.detectors.catalogue import conditions
 from spark_watch.detectors.g3_memory.danger import DangerMode
 from spark_watch.detectors.judge import Judge
 from spark_watch.errors import ConfigurationError, InputError, UsageError
@@ -240,7 +241,7 @@ def serve(
             if same:
                 return daemon.judge
             daemon.danger_mode = DangerMode(new.conditions.memory_collapse)
-            return judge_for(header_of(daemon), new.conditions_in_force())
+            return daemon.judge.renewed(conditions(new.conditions_in_force()))
 
         def black_box(header: TraceHeader) -> BlackBox:
             return _black_box(settings, header, environment, logger, lambda: daemon.judge)
@@ -292,15 +293,6 @@ def _locked(settings: Settings, log: Any) -> bool:
     if not done.locked:
         log.info("memory_not_locked", reason=done.reason)
     return done.locked
-
-
-def header_of(daemon: Daemon) -> TraceHeader:
-    """Return the header of a daemon's stream as it stands now."""
-    return TraceHeader(
-        interval_seconds=daemon.feed.interval_seconds,
-        machine=daemon.feed.machine or Machine(),
-        recorder=OWN_RECORDER if daemon.feed.own_recording else None,
-    )
 
 
 def look(

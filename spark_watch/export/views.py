@@ -98,6 +98,8 @@ def index(page: Page, headers: Mapping[str, str]) -> Answer:
             )
             if finding.remedy:
                 lines.append(f"    {finding.remedy}")
+        if snapshot.recorder is not None and snapshot.recorder.reason is not None:
+            lines += ["", f"The black box does not record: {snapshot.recorder.reason}."]
     lines += ["", f"also here: {', '.join(path for path in VIEWS if path != '/')}"]
     return Answer(200, TEXT, ("\n".join(lines) + "\n").encode())
 

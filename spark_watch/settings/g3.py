@@ -375,6 +375,13 @@ class PageCacheSqueezeSettings(Frozen):
         description="Failed compactions that are strain: 1.35 million in a week, nearly all of "
         "them in loads of minutes (FujitsuPolycom/sparkring#173).",
     )
+    compaction_failed_ratio: float = Field(
+        default=0.6,
+        ge=0.0,
+        le=1.0,
+        description="The share of the compactions that must have failed as well: on a starved unit "
+        "half of them failed over a week of work (FujitsuPolycom/sparkring#173).",
+    )
     strain_hold_seconds: float = Field(
         default=5.0,
         ge=0.0,

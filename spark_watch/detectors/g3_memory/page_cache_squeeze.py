@@ -47,7 +47,9 @@ class PageCacheSqueeze(Condition[PageCacheSqueezeSettings]):
         self._squeezed = Level(0.0)
         self._strained = Level(settings.strain_hold_seconds, settings.strain_leave_seconds)
         self._failures = Growth(STRAIN_SECONDS)
+        self._attempts = Growth(STRAIN_SECONDS)
         self._failure_rate = 0.0
+        self._attempt_rate = 0.0
         self._driver = Tally(STRAIN_SECONDS)
 
     def judge(self, tick: Tick) -> Mapping[str, Judgement | None] | None:
@@ -121,14 +123,18 @@ class PageCacheSqueeze(Condition[PageCacheSqueezeSettings]):
             tick.now,
             sum(event.count for event in sample.kernel or () if event.kind == "nv_err_no_memory"),
         )
-        if sample.vm is not None and sample.vm.compaction_failures is not None:
-            rate = self._failures.update(tick.now, sample.vm.compaction_failures)
-            self._failure_rate = rate or 0.0
+        vm = sample.vm
+        if vm is None or vm.compaction_failures is None or vm.compaction_stalls is None:
+            return
+        self._failure_rate = self._failures.update(tick.now, vm.compaction_failures) or 0.0
+        self._attempt_rate = self._attempts.update(tick.now, vm.compaction_stalls) or 0.0
 
     def _is_strained(self) -> bool:
-        return (
-            self._driver.total >= self.settings.driver_failures
-            or self._failure_rate >= self.settings.compaction_failures_per_second
+        """Whether the driver was refused memory, or most of many compactions failed."""
+        settings = self.settings
+        return self._driver.total >= settings.driver_failures or (
+            self._failure_rate >= settings.compaction_failures_per_second
+            and self._failure_rate >= settings.compaction_failed_ratio * self._attempt_rate
         )
 
 

@@ -94,7 +94,10 @@ def under_load(
                 memory=memory(2.0, 60.0),
                 processes=(grown,) if second >= started else (),
                 kernel=kernel if second == 30.0 else (),
-                vm=Vm(compaction_failures=round(failures * second)),
+                vm=Vm(
+                    compaction_stalls=round(200.0 * second),
+                    compaction_failures=round(failures * second),
+                ),
             )
         )
     return samples
@@ -113,7 +116,8 @@ def under_load(
         ),
         pytest.param(under_load(growth=0.0), "i61", id="strain-without-load"),
         # half a GiB is added at 10 s; compaction fails all along
-        pytest.param(under_load(kernel=(), failures=120.0), "i15 w46", id="compaction"),
+        pytest.param(under_load(kernel=(), failures=130.0), "i15 w46", id="compaction"),
+        pytest.param(under_load(kernel=(), failures=110.0), "i61", id="half-of-them-fail"),
         pytest.param(under_load(kernel=(), failures=60.0), "i61", id="few-failures"),
         # a process of the first list whose start is not known is taken for an old one
         pytest.param(under_load(started=0), "i61", id="old-process-that-grows"),

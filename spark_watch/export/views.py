@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from spark_watch.export import runbook as runbook_page
 from spark_watch.export.page import Page
 from spark_watch.model import Finding
 
 TEXT: Final = "text/plain; charset=utf-8"
 JSON: Final = "application/json"
+HTML: Final = "text/html; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,12 @@ def readyz(page: Page, headers: Mapping[str, str]) -> Answer:
     return Answer(503, TEXT, b"no sample yet\n")
 
 
+def runbook(page: Page, headers: Mapping[str, str]) -> Answer:
+    """Return the runbook, an anchor for each condition."""
+    del page, headers
+    return Answer(200, HTML, runbook_page.page())
+
+
 def index(page: Page, headers: Mapping[str, str]) -> Answer:
     """Return a line for each condition, worst first, for a person with curl or a browser."""
     del headers
@@ -108,6 +116,7 @@ VIEWS: Final[Mapping[str, Callable[[Page, Mapping[str, str]], Answer]]] = {
     "/": index,
     "/metrics": metrics,
     "/api/v1/conditions": conditions,
+    "/runbook": runbook,
     "/healthz": healthz,
     "/readyz": readyz,
 }

@@ -122,6 +122,7 @@ def ask(visitor: Visitor, path: str, method: str = "GET") -> tuple[int, dict[str
         ("/", "text/plain; charset=utf-8"),
         ("/metrics", "text/plain; version=0.0.4; charset=utf-8"),
         ("/api/v1/conditions", "application/json"),
+        ("/runbook", "text/html; charset=utf-8"),
         ("/healthz", "text/plain; charset=utf-8"),
         ("/readyz", "text/plain; charset=utf-8"),
     ],
@@ -138,7 +139,8 @@ def test_every_path_answers(visit: Visit, path: str, kind: str) -> None:
 
 def test_the_paths_are_those_that_are_documented() -> None:
     """No path is there that the test above does not visit."""
-    assert set(VIEWS) == {"/", "/metrics", "/api/v1/conditions", "/healthz", "/readyz"}
+    apis = {"/metrics", "/api/v1/conditions"}
+    assert set(VIEWS) == {"/", "/runbook", "/healthz", "/readyz"} | apis
 
 
 def test_conditions_have_their_published_form(visit: Visit) -> None:
@@ -178,7 +180,12 @@ def test_before_the_first_sample() -> None:
     server.start()
     try:
         visitor = Visitor(server)
-        assert [ask(visitor, path)[0] for path in VIEWS] == [200, 200, 503, 503, 503]
+        answers = {path: ask(visitor, path)[0] for path in VIEWS}
+        assert {path for path, status in answers.items() if status != 503} == {
+            "/",
+            "/metrics",
+            "/runbook",
+        }
         visitor.socket.close()
     finally:
         server.close()

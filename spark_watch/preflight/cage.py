@@ -24,8 +24,8 @@ from spark_watch.preflight.packages import places_of, sites_of
 
 WARDEN: Final = Path(__file__).with_name("warden.py")
 
-DATA_BYTES: Final = 8 << 30
-"""Writable private memory it may map: importing torch takes 1 GiB, a CUDA context 2 more."""
+MEMORY_BYTES: Final = 3 << 30
+"""Memory of its own that it may touch before it is ended: importing torch takes below 1 GiB."""
 
 GRACE_SECONDS: Final = 2.5
 """What the warden may take beyond its time, to kill what is left."""
@@ -46,7 +46,7 @@ class Answers:
     Args:
         steps: each step that was finished, with its answer.
         unfinished: the step in which it ended, ``None`` where it was between two.
-        end: ``exit``, ``signal``, ``timeout``, ``not_started`` or ``refused``.
+        end: ``exit``, ``signal``, ``timeout``, ``memory``, ``not_started`` or ``refused``.
         value: exit code, signal number or reason.
     """
 
@@ -69,6 +69,8 @@ class Answers:
             return f"died of signal {number}"
         if self.end == "timeout":
             return "did not come back in time"
+        if self.end == "memory":
+            return "took more memory than it may have here"
         if self.end == "exit":
             return f"ended with exit code {self.value}"
         return f"was not run ({self.value})"
@@ -81,6 +83,7 @@ def ask(
     seconds: float,
     arguments: Sequence[str] = (),
     go: Callable[[], bool] = lambda: False,
+    memory_bytes: int = MEMORY_BYTES,
 ) -> Answers:
     """Run a script in an interpreter and return what it answered.
 
@@ -94,13 +97,14 @@ def ask(
         seconds: after this long everything that came of it is killed.
         arguments: what the script finds in ``sys.argv`` before the descriptor.
         go: asked once, while the script already runs.
+        memory_bytes: with more memory of its own than this it is ended.
     """
     reason = distrusted(python)
     if reason is not None:
         return Answers(end="refused", value=reason)
     environment = {**os.environ, **QUIET}
     environment.pop("NOTIFY_SOCKET", None)
-    command = [sys.executable, "-I", "-S", str(WARDEN), f"{seconds:.3f}", str(DATA_BYTES)]
+    command = [sys.executable, "-I", "-S", str(WARDEN), f"{seconds:.3f}", str(memory_bytes)]
     command += [os.path.abspath(python), "-c", script, *arguments]  # noqa: PTH100 - keep a link
     try:
         warden = subprocess.Popen(  # noqa: S603 - our own interpreter and script

@@ -1,13 +1,14 @@
 """Runs one foreign program, bounded, and leaves nothing of it behind. A script of its own.
 
-Started as ``python -I -S warden.py SECONDS DATA_BYTES PROGRAM ARGUMENT...``; it imports the
+Started as ``python -I -S warden.py SECONDS MEMORY_BYTES PROGRAM ARGUMENT...``; it imports the
 standard library alone. The program gets this script's standard input, no output, and the number of
 a descriptor for its answers as its last argument. When it ends, or its time does, or whoever
 started this script is gone, every process that came of it is killed, also those that left its
 group: this script is the reaper of all of them (prctl(2), PR_SET_CHILD_SUBREAPER).
 
 What happened is one JSON object on standard output: ``end`` (``exit``, ``signal``, ``timeout``,
-``not_started``), ``value`` (exit code, signal, error text) and ``answers`` (the text it wrote).
+``memory``, ``not_started``), ``value`` (exit code, signal, error text) and ``answers`` (the text
+it wrote).
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ ANSWER_LIMIT_BYTES = 1 << 16
 LARGEST_FILE_BYTES = 1 << 20
 """Nobody here has anything to write; a library may want a small temporary file."""
 
+DATA_BYTES = 32 << 30
+"""Writable private memory that may be mapped; a CUDA context maps several times what it uses."""
+
 CPU_SECONDS = 120
 OPEN_FILES = 1024
 MORE_THREADS = 1024
@@ -49,7 +53,7 @@ REAP_SECONDS = 2.0
 
 def main(arguments: list[str]) -> int:
     """Run, wait, kill, and say what happened."""
-    seconds, data_bytes, command = float(arguments[0]), int(arguments[1]), arguments[2:]
+    seconds, memory_bytes, command = float(arguments[0]), int(arguments[1]), arguments[2:]
     deadline = time.monotonic() + seconds
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -61,11 +65,12 @@ def main(arguments: list[str]) -> int:
     threads = _threads()
     pid = os.fork()
     if pid == 0:
-        _become(command, answer_end, error_end, data_bytes, threads)
+        _become(command, answer_end, error_end, threads)
     os.close(answer_end)
     os.close(error_end)
-    text, status = b"", None
-    while status is None and time.monotonic() < deadline and not stopping:
+    text, status, greedy = b"", None, False
+    while status is None and time.monotonic() < deadline and not (stopping or greedy):
+        greedy = _touched(pid) > memory_bytes
         text += _read(answers, ANSWER_LIMIT_BYTES - len(text), STEP_SECONDS)
         ended, code = os.waitpid(pid, os.WNOHANG)
         if ended:
@@ -74,7 +79,7 @@ def main(arguments: list[str]) -> int:
     while len(text) < ANSWER_LIMIT_BYTES and (more := _read(answers, 4096, 0.0)):
         text += more
     refused = _read(errors, 512, 0.0)
-    end, value = _end(status)
+    end, value = ("memory", memory_bytes) if greedy else _end(status)
     if refused:
         end, value = "not_started", refused.decode("utf-8", "replace")
     said = {"end": end, "value": value, "answers": text.decode("utf-8", "replace")}
@@ -91,9 +96,19 @@ def _end(status: int | None) -> tuple[str, int | str]:
     return ("signal", -code) if code < 0 else ("exit", code)
 
 
-def _become(
-    command: list[str], answer_end: int, error_end: int, data_bytes: int, threads: int
-) -> None:
+def _touched(pid: int) -> int:
+    """Return the memory of its own that a process has touched, 0 where that is not known.
+
+    Source: proc(5), ``statm``: resident pages less those of files and shared memory.
+    """
+    try:
+        words = Path(f"/proc/{pid}/statm").read_bytes().split()
+        return (int(words[1]) - int(words[2])) * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _become(command: list[str], answer_end: int, error_end: int, threads: int) -> None:
     """Turn this process into the program, or say why that cannot be and end."""
     try:
         os.setsid()
@@ -105,7 +120,7 @@ def _become(
             (resource.RLIMIT_FSIZE, LARGEST_FILE_BYTES),
             (resource.RLIMIT_NOFILE, OPEN_FILES),
             (resource.RLIMIT_NPROC, threads + MORE_THREADS),
-            (resource.RLIMIT_DATA, data_bytes),
+            (resource.RLIMIT_DATA, DATA_BYTES),
         ):
             _, hard = resource.getrlimit(kind)
             wanted = limit if hard == resource.RLIM_INFINITY else min(limit, hard)

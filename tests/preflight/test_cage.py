@@ -170,9 +170,17 @@ time.sleep(600)
 
 
 def test_memory_is_bounded(environment: Environment) -> None:
-    """An import that wants 12 GiB of its own gets an error instead of the machine's memory."""
-    answers = import_torch(environment, "x = bytearray(12 << 30)")
+    """An import that wants 40 GiB of its own gets an error instead of the machine's memory."""
+    answers = import_torch(environment, "x = bytearray(40 << 30)")
     assert answers.answer("import", "error") == "MemoryError: "
+
+
+def test_one_that_takes_memory_is_ended(environment: Environment) -> None:
+    """What it really touches counts, as soon as it is more than was allowed."""
+    environment.module("torch", "x = []\nwhile True: x.append(b'x' * (1 << 20))")
+    answers = ask(environment.python, questions.TORCH, seconds=PATIENT, memory_bytes=200 << 20)
+    assert (answers.end, answers.unfinished) == ("memory", "import")
+    assert answers.how == "took more memory than it may have here"
 
 
 def test_large_files_are_not_written(environment: Environment, tmp_path: Path) -> None:

@@ -37,8 +37,8 @@ test: check servers ## All of check, then the tests against real servers and sys
 faults: .venv/.development ## Break everything under a running daemon, for half an hour
 	$(BIN)/pytest tests/faults $(ARGS)
 
-bench: .venv/.development ## Measure the daemon's own cost on this machine
-	$(BIN)/python -m tests.bench $(ARGS)
+bench: .venv/.development .cache/runtime ## Measure the daemon's own cost on this machine
+	$(BIN)/python -m tests.bench --python .cache/runtime/bin/python $(ARGS)
 
 score: .venv/.development ## Score every detector on the labelled traces
 	$(BIN)/python -m tests.score $(ARGS)
@@ -81,6 +81,12 @@ LAUNCH := 'import sys; sys.path.insert(0, \"$(CURDIR)\"); from spark_watch.cli i
 	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
+
+# What a user has, so that no tool of the developers' weighs on what is measured.
+.cache/runtime: requirements.txt | python
+	rm -rf $@
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip install --quiet --require-hashes --no-deps -r requirements.txt
 
 .cache/pip-tools: | python
 	$(PYTHON) -m venv $@

@@ -27,6 +27,7 @@ from spark_watch.export.server import Server
 from spark_watch.export.snapshot import Snapshot
 from spark_watch.model import Machine, Sample
 from spark_watch.settings.blackbox import state_directory
+from spark_watch.settings.progress import socket_path
 from spark_watch.settings.tree import Settings, load, split_address
 from spark_watch.sources.feed import Feed, Played
 
@@ -52,12 +53,23 @@ FIXED_AT_START: Final = (
     "proc_root",
     "sys_root",
     "kmsg_path",
+    "progress",
+    "engines",
 )
 """Settings that a reload cannot change: the sources and the port stand once the loop runs."""
 
 
-def feed_for(settings: Settings, source: str, speed: float | None) -> tuple[Feed, TraceHeader]:
+def feed_for(
+    settings: Settings, source: str, speed: float | None, *, reports_to: Path | None = None
+) -> tuple[Feed, TraceHeader]:
     """Return what a source's name stands for, and the header its recording would have.
+
+    Args:
+        settings: everything that is set.
+        source: ``live``, ``simulate:NAME`` or ``replay:FILE``.
+        speed: seconds of what is played that pass in a real second.
+        reports_to: the socket to listen on for workloads, of the live source alone: a short look
+            leaves it to the daemon.
 
     Raises:
         UsageError: no such source, or a speed that makes no sense for it.
@@ -69,7 +81,7 @@ def feed_for(settings: Settings, source: str, speed: float | None) -> tuple[Feed
     if source == LIVE:
         if speed is not None:
             raise UsageError("--speed is for simulations and recordings; live time has its own")
-        return _live(settings)
+        return _live(settings, reports_to)
     if kind == "simulate" and name:
         return _simulated(name, settings, speed)
     if kind == "replay" and name:
@@ -77,10 +89,16 @@ def feed_for(settings: Settings, source: str, speed: float | None) -> tuple[Feed
     raise UsageError(f"--source {source}: must be live, simulate:NAME or replay:FILE")
 
 
-def _live(settings: Settings) -> tuple[Feed, TraceHeader]:
+def _live(settings: Settings, reports_to: Path | None) -> tuple[Feed, TraceHeader]:
     from spark_watch.sources.live import LiveFeed, memory_total  # noqa: PLC0415 - loads NVML
+    from spark_watch.sources.mailbox import Mailbox  # noqa: PLC0415 - see above
     from spark_watch.sources.nvml import NvmlSource  # noqa: PLC0415 - see above
 
+    mailbox = None
+    if reports_to is not None:
+        mailbox = Mailbox(
+            path=reports_to, group=settings.progress.group, proc_root=settings.proc_root
+        )
     total = memory_total(settings.proc_root)
     feed = LiveFeed(
         interval_seconds=settings.interval_seconds,
@@ -88,6 +106,10 @@ def _live(settings: Settings) -> tuple[Feed, TraceHeader]:
         sys_root=settings.sys_root,
         kmsg_path=settings.kmsg_path,
         nvml=NvmlSource(period_seconds=settings.interval_seconds, memory_total_bytes=total),
+        mailbox=mailbox,
+        engines=settings.engines.discover,
+        engine_urls=settings.engines.urls,
+        engine_seconds=settings.engines.period_seconds,
     )
     return feed, TraceHeader(
         interval_seconds=settings.interval_seconds,
@@ -167,6 +189,7 @@ def daemon_for(
     max_ticks: int | None = None,
     log: Any = None,
     memory_locked: bool | None = None,
+    reports_to: Path | None = None,
 ) -> Daemon:
     """Return a daemon that is ready to run.
 
@@ -175,7 +198,7 @@ def daemon_for(
     Raises:
         UsageError, InputError: see :func:`feed_for`.
     """
-    feed, header = feed_for(settings, source, speed)
+    feed, header = feed_for(settings, source, speed, reports_to=reports_to)
     sink = sink_for(header) if sink_for is not None else None
     black_box = sink if isinstance(sink, BlackBox) else None
     return Daemon(
@@ -256,6 +279,7 @@ def serve(
             sink_for=black_box if live or settings.state_dir is not None else None,
             reload=reload,
             log=logger,
+            reports_to=socket_path(settings.progress, environment, is_root=os.geteuid() == 0),
             memory_locked=_locked(settings, logger) if live and settings.lock_memory else None,
         )
         server.start()

@@ -24,6 +24,7 @@ from pydantic_settings import (
 from spark_watch.errors import ConfigurationError
 from spark_watch.settings.blackbox import BlackBoxSettings
 from spark_watch.settings.conditions import ConditionSettings
+from spark_watch.settings.progress import EnginesSettings, ProgressSettings
 
 PREFIX: Final = "SPARK_WATCH_"
 """What every environment variable of ours starts with; nothing else may start with it."""
@@ -85,6 +86,8 @@ class Settings(BaseSettings):
         "the usual one is not taken for a fault. Unset: no lock.",
     )
     blackbox: BlackBoxSettings = BlackBoxSettings()
+    progress: ProgressSettings = ProgressSettings()
+    engines: EnginesSettings = EnginesSettings()
     conditions: ConditionSettings = ConditionSettings()
 
     def conditions_in_force(self) -> ConditionSettings:

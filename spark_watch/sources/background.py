@@ -23,12 +23,18 @@ class Background:
 
     Args:
         meters: the sources with their periods.
+        name: of the thread.
         clock: monotonic seconds.
     """
 
     def __init__(
-        self, meters: Iterable[Meter], *, clock: Callable[[], float] = time.monotonic
+        self,
+        meters: Iterable[Meter],
+        *,
+        name: str = "slow-sources",
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._name = name
         self.meters = tuple(meters)
         self._clock = clock
         self._outcomes: deque[Outcome] = deque(maxlen=4 * len(self.meters))
@@ -38,7 +44,7 @@ class Background:
 
     def start(self) -> None:
         """Start the thread."""
-        self._thread = threading.Thread(target=self._run, name="slow-sources", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:

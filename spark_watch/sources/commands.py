@@ -16,6 +16,7 @@ from typing import Final
 
 from spark_watch.sources.claims import NO_CLAIM, Claim, claim
 from spark_watch.sources.files import label
+from spark_watch.sources.ports import port
 
 _PYTHON: Final = re.compile(rb"(?:python|pypy)[\d.]*[a-z]?")
 _TITLES: Final = {b"VLLM::": "vllm", b"sglang::": "sglang"}
@@ -40,13 +41,14 @@ class Command:
     """What is worth knowing of a command line.
 
     ``launches`` is true of a program that holds the flags and starts the processes that hold the
-    memory.
+    memory. ``port`` is where it serves, ``None`` where it does not, or does not say.
     """
 
     name: str | None = None
     engine: str | None = None
     launches: bool = False
     claim: Claim = NO_CLAIM
+    port: int | None = None
 
 
 def understand(cmdline: bytes, comm: bytes, *, folder: bytes = b"") -> Command:
@@ -66,11 +68,12 @@ def understand(cmdline: bytes, comm: bytes, *, folder: bytes = b"") -> Command:
     program, arguments = _program(words)
     base = program.rpartition(b"/")[2]
     engine, launches = _engine(program, base, arguments, folder)
+    serves = port(engine, base, arguments)
     if engine == "llama.cpp" and any(
         b"ollama" in word and b"/blobs/" in word for word in arguments
     ):
-        engine = "ollama"
-    return Command(name, engine, launches, claim(engine, base, arguments))
+        engine, serves = "ollama", None
+    return Command(name, engine, launches, claim(engine, base, arguments), serves)
 
 
 def _name(word: bytes, comm: bytes) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -15,12 +15,15 @@ from spark_watch.sources.background import Background
 from spark_watch.sources.boot import BootSource, kernel_release
 from spark_watch.sources.buddyinfo import BuddyinfoSource
 from spark_watch.sources.cpu import CpuSource
+from spark_watch.sources.engines.reader import EngineReader
 from spark_watch.sources.feed import Moment
 from spark_watch.sources.kernel_log import KernelLogSource
+from spark_watch.sources.mailbox import Mailbox
 from spark_watch.sources.meminfo import MeminfoSource
 from spark_watch.sources.nvml import NvmlReading, NvmlSource
 from spark_watch.sources.pressure import PressureSource
-from spark_watch.sources.processes import ProcessesSource
+from spark_watch.sources.processes import ProcessesSource, Server
+from spark_watch.sources.progress import ProgressSource
 from spark_watch.sources.rails import RailsSource
 from spark_watch.sources.reading import Meter, Outcome, SourceHealth
 from spark_watch.sources.thermal import ThermalSource
@@ -56,6 +59,7 @@ PARTS: Final = {
     "thermal": "zones",
     "rails": "rails",
     "processes": "processes",
+    "progress": "progress",
 }
 """Which part of a sample each source fills here."""
 
@@ -76,6 +80,8 @@ class _Processes:
     def __init__(self, source: ProcessesSource, listed: Callable[[], Listed | None]) -> None:
         self._source = source
         self._listed = listed
+        self.servers: tuple[Server, ...] = ()
+        """The servers among them, as of the last reading; another thread may look at it."""
 
     def read(self) -> tuple[Process, ...] | None:
         listed = self._listed()
@@ -83,7 +89,9 @@ class _Processes:
             return None
         if listed.processes is None or listed.age_seconds > LIST_SECONDS:
             raise Unavailable("no_list_from_nvml")
-        return self._source.read(listed.processes)
+        found = self._source.read(listed.processes)
+        self.servers = self._source.servers()
+        return found
 
     def close(self) -> None:
         self._source.close()
@@ -101,6 +109,10 @@ class LiveFeed:
         sys_root: where sysfs is mounted.
         kmsg_path: the kernel log.
         nvml: the NVML source, not yet started.
+        mailbox: the socket that workloads report to, not yet open; ``None`` for none.
+        engines: whether the servers among the GPU's processes are asked.
+        engine_urls: ``ENGINE=URL`` of servers to ask as well.
+        engine_seconds: from one question to the next.
     """
 
     origin = "live"
@@ -114,6 +126,10 @@ class LiveFeed:
         sys_root: Path,
         kmsg_path: Path,
         nvml: NvmlSource,
+        mailbox: Mailbox | None = None,
+        engines: bool = True,
+        engine_urls: Sequence[str] = (),
+        engine_seconds: float = 5.0,
     ) -> None:
         self.interval_seconds = interval_seconds
         self._nvml = nvml
@@ -139,26 +155,36 @@ class LiveFeed:
             paced(BuddyinfoSource(proc_root=proc_root), 10.0),
             paced(BootSource(proc_root=proc_root), 60.0),
         )
+        processes = _Processes(
+            ProcessesSource(proc_root=proc_root, sys_root=sys_root), self._listed
+        )
+        self._progress = ProgressSource(
+            mailbox=mailbox,
+            engines=EngineReader(
+                servers=(lambda: processes.servers) if engines else tuple,
+                urls=engine_urls,
+                period_seconds=max(engine_seconds, interval_seconds),
+                proc_root=proc_root,
+            ),
+        )
+        self._reports = Background((paced(self._progress, 1.0),), name="progress")
         self._background = Background(
             (
                 paced(CpuSource(proc_root=proc_root, sys_root=sys_root), 2.0),
                 paced(ThermalSource(sys_root=sys_root), 2.0),
                 paced(RailsSource(sys_root=sys_root), 5.0),
-                paced(
-                    _Processes(
-                        ProcessesSource(proc_root=proc_root, sys_root=sys_root), self._listed
-                    ),
-                    2.0,
-                ),
+                paced(processes, 2.0),
             )
         )
         self._kernel = _release(proc_root)
 
     def start(self) -> None:
-        """Start the two threads beside the loop."""
+        """Start the threads beside the loop."""
         usual = threading.stack_size(STACK_BYTES)
         try:
             self._background.start()
+            self._reports.start()
+            self._progress.start()
         finally:
             threading.stack_size(usual)
         self._nvml.start()
@@ -170,7 +196,7 @@ class LiveFeed:
         for meter in self._quick:
             if meter.due(moment.monotonic):
                 self._put(meter.read(), parts, failed)
-        for outcome in self._background.take():
+        for outcome in (*self._background.take(), *self._reports.take()):
             self._put(outcome, parts, failed)
         reading = self._nvml.latest()
         if reading is not None and reading is not self._reading:
@@ -223,12 +249,19 @@ class LiveFeed:
                 meter.health(offset, pending.get(meter.name))
                 for meter in (*self._quick, *self._background.meters)
             ),
+            *(self._reported(meter, offset, pending) for meter in self._reports.meters),
         )
+
+    def _reported(self, meter: Meter, offset: float, pending: Mapping[str, float]) -> SourceHealth:
+        """Return the record of the workloads' reports, with what was refused among them."""
+        health = meter.health(offset, pending.get(meter.name))
+        return replace(health, errors={**health.errors, **self._progress.dropped()})
 
     def close(self) -> None:
         """Stop the threads, waiting for neither longer than half a second."""
         self._nvml.close()
         self._background.close()
+        self._reports.close()
         for meter in self._quick:
             meter.source.close()
 
@@ -248,9 +281,10 @@ class LiveFeed:
         nvml = self._nvml.pending_seconds(now)
         if nvml is not None:
             pending["nvml"] = round(nvml, 1)
-        slow = self._background.pending()
-        if slow is not None and slow[1] >= PENDING_SECONDS:
-            pending[slow[0]] = round(slow[1], 1)
+        for thread in (self._background, self._reports):
+            slow = thread.pending()
+            if slow is not None and slow[1] >= PENDING_SECONDS:
+                pending[slow[0]] = round(slow[1], 1)
         return pending
 
     def _listed(self) -> Listed | None:

@@ -6,7 +6,7 @@ import heapq
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from spark_watch.model import Process
 from spark_watch.sources.cgroups import Refaults
@@ -15,6 +15,16 @@ from spark_watch.sources.tracked import Tracked
 _ALWAYS: Final = 64
 _IN_TURN: Final = 32
 """A driver lists up to 950 processes. The largest are read every time, the rest in turn."""
+
+
+class Server(NamedTuple):
+    """A server by the name of its workload (``vllm/1234``), its engine, process and port."""
+
+    workload: str
+    engine: str
+    pid: int
+    port: int
+    container: str | None
 
 
 class ProcessesSource:
@@ -79,6 +89,26 @@ class ProcessesSource:
             self._describe(process)
             for process in (*listed, *(Process(pid=pid, kind="launcher") for pid in alive))
         )
+
+    def servers(self) -> tuple[Server, ...]:
+        """Return the servers among the processes of the last reading, each by its own port.
+
+        One that several GPU processes belong to is named by the first of them, as findings do.
+        """
+        owners: dict[int, int] = {}
+        for pid, tracked in sorted(self._tracked.items()):
+            if tracked.identity is not None and tracked.identity.launcher is not None:
+                owners.setdefault(tracked.identity.launcher.pid, pid)
+        found = []
+        for pid, tracked in sorted(self._tracked.items()):
+            identity = tracked.identity
+            if identity is None or not tracked.alive:
+                continue
+            engine, port = identity.command.engine, identity.command.port
+            if engine is not None and port is not None:
+                owner = owners.get(pid, pid)
+                found.append(Server(f"{engine}/{owner}", engine, pid, port, identity.container))
+        return tuple(found)
 
     def close(self) -> None:
         """Close every descriptor and forget every process."""

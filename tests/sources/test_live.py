@@ -154,11 +154,12 @@ def test_each_missing_source_is_named(box: Box, gb10: NvmlStand) -> None:
         "meminfo", "vmstat", "pressure", "kernel_log", "buddyinfo", "boot",
     }  # fmt: skip
     box.feed.start()
-    sources = {one.source for one in box.feed.health()}
+    sources = {one.source for one in box.feed.health()} - {"progress"}
     box.until(lambda _: {box.health(source).success for source in sources} == {False})
     assert all(box.health(source).reason for source in sources)
     assert box.health("nvml").reason == "driver_not_loaded"
     assert box.health("processes").reason == "no_list_from_nvml"
+    assert box.health("progress").success is None, "there was nobody to ask"
 
 
 def test_a_driver_that_cannot_start_beside_its_device_file(box: Box, gb10: NvmlStand) -> None:
@@ -306,10 +307,10 @@ def test_close_does_not_wait_for_a_driver(box: Box, gb10: NvmlStand) -> None:
 
 
 def test_threads_of_the_feed_are_few(box: Box) -> None:
-    """NVML has one, everything else that may block shares one."""
+    """NVML has one, all that may block shares one, reports and engines have one each."""
     before = threading.active_count()
     box.feed.start()
-    assert threading.active_count() == before + 2
+    assert threading.active_count() == before + 4
 
 
 def test_the_pool_s_size_is_known_before_anything_runs(box: Box, tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ class BandwidthCeiling(Condition[BandwidthCeilingSettings]):
         if report.bytes_total is not None:
             return (moved if enough else None), "as it reports"
         per_step, basis = self.settings.bytes_per_step, "bytes_per_step as set"
-        if per_step is None and report.steps_total is None:
+        if per_step is None and (report.steps_total is None or report.requests_running is not None):
             # only decode reads its weights once a step; a training step reads them several times
             per_step, basis = report.model_bytes, "an estimate from the size of its weights"
         if per_step is None:

@@ -188,7 +188,7 @@ class BandwidthDegraded(Condition[BandwidthDegradedSettings]):
                 State.INFO,
                 f"; the clock explains it: {now.hertz / 1e6:.0f} MHz after {own.hertz / 1e6:.0f}",
             )
-        is_loop = kind[0] == "steps"
+        is_loop = kind[0] == "steps" and kind[3] is None
         seen = f", at a normal clock ({now.hertz / 1e6:.0f} MHz)"
         if own.watts is not None and now.watts is not None:
             seen += f" and {now.watts:.1f} W after {own.watts:.1f}"
@@ -221,14 +221,18 @@ def _steps(before: Progress, report: Progress, seconds: float) -> _Pace | None:
     steps = report.steps_total - before.steps_total
     step_seconds = report.step_seconds or seconds / steps
     size = None
-    for old, new in (
-        (before.bytes_total, report.bytes_total),
-        (before.generation_tokens_total, report.generation_tokens_total),
-    ):
+    streams = report.requests_running
+    counted = [(before.bytes_total, report.bytes_total)]
+    if streams is None:
+        # a server's forward passes have as many tokens in them as there are requests
+        counted.append((before.generation_tokens_total, report.generation_tokens_total))
+    elif not streams or streams != before.requests_running:
+        return None
+    for old, new in counted:
         if old is not None and new is not None and new > old:
             size = (new - old) / steps
             break
-    return _Pace(("steps", report.phase, report.batch), 1.0 / step_seconds, size)
+    return _Pace(("steps", report.phase, report.batch, streams), 1.0 / step_seconds, size)
 
 
 def _tokens(before: Progress, report: Progress, seconds: float) -> _Pace | None:

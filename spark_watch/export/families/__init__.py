@@ -9,6 +9,7 @@ from spark_watch.export.families import (
     memory,
     processes,
     recorder,
+    workloads,
 )
 from spark_watch.export.families.family import NAMESPACE, Family
 
@@ -19,6 +20,7 @@ FAMILIES: Final[tuple[Family, ...]] = (
     *memory.FAMILIES,
     *machine.FAMILIES,
     *processes.FAMILIES,
+    *workloads.FAMILIES,
     *daemon.FAMILIES,
     *recorder.FAMILIES,
 )

@@ -1,0 +1,1 @@
+"""Inference servers' own counters, asked over HTTP by a thread of their own."""

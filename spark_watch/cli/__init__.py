@@ -23,6 +23,7 @@ COMMANDS: Final = (
     "replay",
     "convert",
     "postmortem",
+    "who",
     "progress",
     "simulate",
     "config",

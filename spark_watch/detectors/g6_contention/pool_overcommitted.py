@@ -58,6 +58,7 @@ class PoolOvercommitted(Condition[PoolOvercommittedSettings]):
         found = listed_engines(tick)
         claimed = [engine for engine in found if engine.claim is not None]
         claims = sum(engine.claim or 0.0 for engine in claimed)
+        self.measures = {("pool_claims_ratio", ()): claims} if claimed else {}
         over, full = self._judge_claims(tick, claims if len(claimed) > 1 else 0.0)
         heavy, beside, tight = self._judge_neighbours(tick, found, available_bytes(memory))
         if over or (full and not tight):

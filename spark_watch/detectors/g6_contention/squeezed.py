@@ -103,7 +103,7 @@ class Squeezed(Condition[SqueezedSettings]):
         super().__init__(settings)
         self._pool = Pool()
         self._looks = Looks(settings.window_seconds)
-        self._progress = FrozenProgress(settings.frozen_seconds)
+        self._progress = FrozenProgress(settings.frozen_seconds, settings.window_seconds)
         self._victims: dict[int, _Victim] = {}
         self._first = True
         self._stirred = False
@@ -234,6 +234,10 @@ class Squeezed(Condition[SqueezedSettings]):
             values["grower"] = grower.subject
             template += " while {grower} grows"
         template += ", for {held:.0f} s"
+        preempted = self._progress.preempted(process)
+        if preempted:
+            values["preempted"] = preempted
+            template += ", and put {preempted} requests back"
         frozen = self._progress.frozen_seconds(tick.now, process)
         if frozen is None:
             return Judgement(State.WARNING, template + ".", values)

@@ -84,6 +84,11 @@ MEASURES: Final = (
         ("gpu", "reason"),
     ),
     _measure(
+        "pool_claims_ratio",
+        "Sum of what the engines say they will take, as a share of the pool and no hard cap: their "
+        "flags in /proc/PID/cmdline.",
+    ),
+    _measure(
         "workload_memory_bytes_per_second",
         "Bytes a workload moves as judged, reported or estimated, at most 8 workloads: the "
         "workload's own progress feed.",

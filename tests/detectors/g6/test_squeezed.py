@@ -187,8 +187,8 @@ SWAPPED = ramp(0.06, stop=100.0)
         pytest.param(Scene(faults=ramp(1.0)), 200, ".200", id="faults-without-refaults"),
         pytest.param(Scene(faults=ramp(237.0, stop=71.0)), 200, ".200", id="first-touch-of-a-file"),
         pytest.param(Scene(faults=ramp(0.8), refaults=ramp(90.0)), 200, ".200", id="fewer-faults"),
-        # frozen since 70: the first equal count is that of 71
-        pytest.param(Scene(swapped=ramp(0.06), frozen_from=70.0), 150, ".85 w46 c19", id="frozen"),
+        # frozen since 70: a minute later, at 130, it is critical
+        pytest.param(Scene(swapped=ramp(0.06), frozen_from=70.0), 150, ".85 w45 c20", id="frozen"),
         pytest.param(
             Scene(swapped=ramp(0.06), frozen_from=1e9), 150, ".85 w65", id="moves-all-the-same"
         ),
@@ -379,5 +379,6 @@ def test_a_week_of_comers_and_goers_leaves_nothing_behind() -> None:
     ]
     play(rule, made, interval_seconds=60.0)
     assert len(rule._victims) == 1
-    assert len(rule._progress._feeds) == 1
+    assert len(rule._progress._moves) == 1
+    assert len(rule._progress._preempted) == 0
     assert len(rule._looks._looks) <= 14

@@ -15,6 +15,9 @@ GPU_IS_LOST = 15
 FOR_GOOD = frozenset({3, 13, 25, 26})
 """Codes by which a driver says that it does not have a function: an answer, no failure."""
 
+RETRY_SECONDS = 80.0
+"""A driver that says its library is not there is asked again after a minute."""
+
 SOME = (1, 2, 10, 15, 20, 999)
 EVERY = tuple(number for number in (*range(1, 31), 999) if number not in FOR_GOOD)
 
@@ -61,7 +64,7 @@ def fails(box: FaultBox, errors: tuple[int, ...]) -> None:
             until(lambda: daemon.metric('source_success{source="nvml"}') == 0.0)
             assert daemon.metric("memory_available_bytes") is not None
             box.stand.fail_all(0)
-            until(lambda: daemon.metric('source_success{source="nvml"}') == 1.0)
+            until(lambda: daemon.metric('source_success{source="nvml"}') == 1.0, RETRY_SECONDS)
         samples = box.stop(daemon)
     reasons = {one.reason for sample in samples for one in sample.failed if one.source == "nvml"}
     assert len(reasons) >= len(errors) // 2

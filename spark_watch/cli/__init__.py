@@ -24,6 +24,7 @@ COMMANDS: Final = (
     "convert",
     "postmortem",
     "who",
+    "probe",
     "progress",
     "simulate",
     "config",

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from spark_watch.model import State
+from spark_watch.settings.blackbox import state_directory
+from spark_watch.settings.probe import read_probe
 from spark_watch.settings.tree import Settings, load
 
 VERDICT_CODES: Final[Mapping[State, int]] = {
@@ -53,4 +55,20 @@ def settings_of(options: argparse.Namespace, **flags: object) -> Settings:
     Raises:
         ConfigurationError: one line that names the setting and the place.
     """
-    return load(options.config, os.environ, flags)
+    return with_probe(load(options.config, os.environ, flags), os.environ)
+
+
+def with_probe(settings: Settings, environment: Mapping[str, str]) -> Settings:
+    """Return the settings with this machine's measured bandwidth, where none is set by hand."""
+    ceiling = settings.conditions.bandwidth_ceiling
+    if ceiling.probe_bytes_per_second is not None:
+        return settings
+    folder = state_directory(settings.state_dir, environment, is_root=os.geteuid() == 0)
+    found = read_probe(folder)
+    if found is None:
+        return settings
+    measured = {"probe_bytes_per_second": float(found["read_bytes_per_second"])}
+    conditions = {"bandwidth_ceiling": ceiling.model_copy(update=measured)}
+    return settings.model_copy(
+        update={"conditions": settings.conditions.model_copy(update=conditions)}
+    )

@@ -64,11 +64,13 @@ class TraceSink:
         self._last = sample
         self.samples += 1
 
-    def close(self, moment: Moment) -> None:
-        """Mark the clean stop, on the clocks of the samples: those of a played source are its own.
+    def close(self, moment: Moment, *, clean: bool) -> None:
+        """Mark a clean stop, on the clocks of the samples: those of a played source are its own.
 
         A marker by this machine's clocks would look like a restart of the other.
         """
+        if not clean:
+            return
         last = self._last
         self._writer.write(
             Sample(

@@ -36,8 +36,13 @@ class Sink(Protocol):
     def write(self, sample: Sample, events: Sequence[Event]) -> None:
         """Take a sample and what changed by it, without ever waiting."""
 
-    def close(self, moment: Moment) -> None:
-        """Finish after a clean stop at that moment."""
+    def close(self, moment: Moment, *, clean: bool) -> None:
+        """Finish at that moment.
+
+        Args:
+            moment: of the stop.
+            clean: whether the stop was wanted; only then may it be marked as one.
+        """
 
 
 class Clock(Protocol):
@@ -134,6 +139,7 @@ class Daemon:
         """Run until a signal asks to stop, or the feed ends. Signals are handled only in here."""
         with Signals() as signals:
             self.start()
+            clean = False
             try:
                 while signals.stopping is None and self.tick():
                     if self._max_ticks is not None and self.ticks >= self._max_ticks:
@@ -143,8 +149,10 @@ class Daemon:
                         signals.reload = False
                         self.reload()
                         self._wait(signals)
+                clean = True
             finally:
-                self.stop(signals.stopping.name if signals.stopping else "end_of_feed")
+                reason = signals.stopping.name if signals.stopping else "end_of_feed"
+                self.stop(reason if clean else "error", clean=clean)
 
     def start(self) -> None:
         """Say that we are up, then start the sources: the first NVML call may take minutes."""
@@ -173,14 +181,14 @@ class Daemon:
         self._schedule(moment.monotonic)
         return True
 
-    def stop(self, reason: str) -> None:
+    def stop(self, reason: str, *, clean: bool = True) -> None:
         """Tell systemd, end the feed and finish what was kept."""
         self._notifier.send("STOPPING=1")
         self._log.info("stopping", reason=reason, ticks=self.ticks)
         moment = self._clock.now()
         try:
             for sink in self._sinks:
-                sink.close(moment)
+                sink.close(moment, clean=clean)
         finally:
             self.feed.close()
             self._notifier.close()

@@ -229,20 +229,24 @@ class BlackBox:
             self._judge().acknowledge(ONE_SHOT)
             self._log.info("acknowledged", condition=ONE_SHOT)
 
-    def close(self, moment: Moment) -> None:
-        """Mark the clean stop as the recording's last line, and end."""
-        if self._writer is None or self._last is None:
+    def close(self, moment: Moment, *, clean: bool) -> None:
+        """End, with the mark of a clean stop as the recording's last line where it was one.
+
+        It has the clocks of the last sample: those of a played source are its own.
+        """
+        del moment
+        last = self._last
+        if self._writer is None or last is None:
             return
-        self._writer.put(
-            Sample(
-                t=moment.t,
-                monotonic_seconds=moment.monotonic,
-                boottime_seconds=moment.boottime,
-                boot_id=self._last.boot_id,
+        if clean:
+            mark = Sample(
+                t=last.t,
+                monotonic_seconds=last.monotonic_seconds,
+                boottime_seconds=last.boottime_seconds,
+                boot_id=last.boot_id,
                 stopped=True,
-            ),
-            urgent=True,
-        )
+            )
+            self._writer.put(mark, urgent=True)
         self._writer.close()
 
 

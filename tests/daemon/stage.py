@@ -147,15 +147,17 @@ class StageSink:
     def __init__(self) -> None:
         self.samples: list[Sample] = []
         self.closed_at: Moment | None = None
+        self.clean: bool | None = None
 
     def write(self, sample: Sample, events: Sequence[Event]) -> None:
         """Keep the sample."""
         del events
         self.samples.append(sample)
 
-    def close(self, moment: Moment) -> None:
+    def close(self, moment: Moment, *, clean: bool) -> None:
         """Take note of it."""
         self.closed_at = moment
+        self.clean = clean
 
 
 def stage(

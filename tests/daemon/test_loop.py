@@ -146,12 +146,13 @@ def test_the_end_of_a_feed_is_a_clean_end() -> None:
     daemon.run()
     assert (daemon.ticks, len(published), len(sink.samples)) == (3, 3, 3)
     assert sink.closed_at == Moment(EPOCH + 3.0, 3.0, 3.0)
+    assert sink.clean is True
     assert feed.closed
     assert log.lines[-1] == ("info", "stopping", {"reason": "end_of_feed", "ticks": 3})
 
 
 def test_a_feed_that_fails_ends_the_run_with_its_error() -> None:
-    """A recording that cannot be read any more: the sink is finished, the feed closed."""
+    """A recording that cannot be read any more: the sink is finished, not as a clean stop."""
     feed, sink = StageFeed(StageClock()), StageSink()
     feed.raises = InputError("line 7: rubbish")
     daemon, _, _ = stage(feed, sinks=[sink])
@@ -159,15 +160,16 @@ def test_a_feed_that_fails_ends_the_run_with_its_error() -> None:
         daemon.run()
     assert feed.closed
     assert sink.closed_at is not None
+    assert sink.clean is False
 
 
 def test_a_sink_that_fails_at_the_end_does_not_keep_the_feed_open() -> None:
     """A full disk at the last line: the error comes out, and the sources are closed."""
 
     class Full(StageSink):
-        def close(self, moment: Moment) -> None:
+        def close(self, moment: Moment, *, clean: bool) -> None:
             """Fail."""
-            super().close(moment)
+            super().close(moment, clean=clean)
             raise OSError(28, "No space left on device")
 
     feed = StageFeed(StageClock())

@@ -79,9 +79,9 @@ class Start:
         standings = self.judge.standing(START)
         return next(one.finding.sentence for one in standings if one.finding.condition == name)
 
-    def stop(self, second: float) -> None:
-        """Stop cleanly."""
-        self.box.close(moment(second))
+    def stop(self, second: float, *, clean: bool = True) -> None:
+        """Stop, cleanly or by an error of our own."""
+        self.box.close(moment(second), clean=clean)
 
 
 def moment(second: float) -> Moment:
@@ -172,11 +172,22 @@ def test_after_a_clean_stop_a_new_boot_is_fine(tmp_path: Path) -> None:
     segment = RingFolder(tmp_path / FOLDER).segments()[-1]
     with read_trace(segment.path) as reader:
         *_, last = reader
-    assert (last.stopped, last.t, last.boot_id) == (True, START + 1, sample(0).boot_id)
+    assert (last.stopped, last.t, last.boot_id) == (True, START, sample(0).boot_id)
     after = Start(tmp_path, 1_000)
     after.live(sample(1_000, boot=OTHER_BOOT))
     assert after.state() is State.OK
     assert after.log.said("daemon_was_killed") == []
+    after.stop(1_001)
+
+
+def test_an_error_of_our_own_is_no_clean_stop(tmp_path: Path) -> None:
+    """A daemon that fails and a machine that comes up anew: nobody stopped it, so it is said."""
+    start = Start(tmp_path, 0)
+    start.live(sample(0))
+    start.stop(1, clean=False)
+    after = Start(tmp_path, 1_000)
+    after.live(sample(1_000, boot=OTHER_BOOT))
+    assert after.state() is State.WARNING
     after.stop(1_001)
 
 

@@ -232,6 +232,19 @@ def test_a_trace_without_verdicts_is_judged(tmp_path: Path) -> None:
     assert third.sentence.startswith("The recording ends without a clean stop")
 
 
+def test_what_passed_long_before_the_end_is_no_precursor(tmp_path: Path) -> None:
+    """A fall that ended twenty minutes before the last sample did not lead to it."""
+    falling = [
+        sample(second, memory=Memory(available_bytes=int(max(1.0, 40 - 3.0 * second) * GIB)))
+        for second in range(14)
+    ]
+    calm = [sample(second) for second in range(14, 1_300)]
+    path = trace(tmp_path / "one.jsonl", *falling, *calm, sample(1_400, boot=OTHER_BOOT))
+    assert told(path)[0].sentence == (
+        "The machine restarted without a clean stop; no precursor recorded."
+    )
+
+
 def test_an_exported_trace_is_split_by_its_clock(tmp_path: Path) -> None:
     """Without boot ids a monotonic clock that goes back is the restart."""
     again = dataclasses.replace(sample(60), monotonic_seconds=12.0, boot_id=None)

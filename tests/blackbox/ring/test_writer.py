@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import random
+import resource
 import shutil
 import threading
 from pathlib import Path
 
 import pytest
 
-from spark_watch.blackbox.ring import RingFolder, RingWriter
+from spark_watch.blackbox.ring import RingFolder, RingWriter, runs_of
 from spark_watch.blackbox.ring.writer import QUEUE_SAMPLES
 from spark_watch.blackbox.trace import TraceHeader, read_trace
 from spark_watch.model import Memory
@@ -185,6 +186,21 @@ def test_a_vanished_folder_is_noticed_and_made_again(tmp_path: Path, make: Make)
     assert times(tmp_path / "state" / "ring")[-3:] == [7.0, 8.0, 9.0]
 
 
+def test_a_folder_in_place_of_another_is_noticed(tmp_path: Path, make: Make) -> None:
+    """A file of the same name in a new folder is not the one that is written to."""
+    box = make(tmp_path / "ring")
+    box.fill(1)
+    path = RingFolder(tmp_path / "ring").segments()[0].path
+    shutil.rmtree(tmp_path / "ring")
+    (tmp_path / "ring").mkdir()
+    path.touch()
+    box.fill(10, first=1)
+    assert box.writer.status.errors == {"not_found": 1}
+    last = runs_of(tmp_path / "ring")[-1].last()
+    assert last is not None
+    assert last.t == START + 10
+
+
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path, make: Make) -> None:
     """A file where the folder should be leaves recording off, with the reason, and no crash."""
     (tmp_path / "state").write_text("")
@@ -208,12 +224,18 @@ def test_a_second_daemon_is_kept_out(tmp_path: Path, make: Make) -> None:
     assert times(tmp_path / "ring") == [0.0, 50.0, 51.0, 52.0, 53.0]
 
 
-def test_a_failed_start_of_a_segment_leaves_no_empty_files(tmp_path: Path, make: Make) -> None:
+@pytest.mark.parametrize("room", [-10, 0, 50], ids=["no header", "a header", "half a sample"])
+def test_a_failed_start_of_a_segment_leaves_no_empty_files(
+    tmp_path: Path, make: Make, room: int
+) -> None:
     """Tries on a full disk do not litter the ring with segments that hold nothing."""
+    other = make(tmp_path / "other")
+    other.fill(1)
+    whole = RingFolder(tmp_path / "other").segments()[0].path.read_bytes()
     box = make(tmp_path / "ring")
-    resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300, before[1]))  # the header fits, no sample does
+    fits = whole.index(b"\n") + 1 + room
+    resource.setrlimit(resource.RLIMIT_FSIZE, (fits, before[1]))
     try:
         box.fill(10)
     finally:

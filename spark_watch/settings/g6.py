@@ -68,6 +68,27 @@ class PoolOvercommittedSettings(Frozen):
         description="From this much available memory on it is no warning any more; the page cache "
         "alone moves it by 2 GiB (luisefigueroa/pulsar-gb10-vllm-stack).",
     )
+    restarts: int = Field(
+        default=3,
+        ge=2,
+        le=100,
+        description="So many short lives of an engine beside another one are a loop: the next "
+        "start finds as little memory as the last one did (Blackwellboy/model-serving-minefield).",
+    )
+    restart_window_seconds: float = Field(
+        default=900.0,
+        ge=60.0,
+        le=86400.0,
+        description="The time in which they are counted; weights take 40 s and more to load "
+        "(luisefigueroa/pulsar-gb10-vllm-stack).",
+    )
+    short_life_seconds: float = Field(
+        default=300.0,
+        ge=10.0,
+        le=3600.0,
+        description="A server that ended sooner than this never served; loads take up to 224 s "
+        "(ggml-org/llama.cpp#27742).",
+    )
     hold_seconds: float = Field(
         default=5.0,
         ge=0.0,

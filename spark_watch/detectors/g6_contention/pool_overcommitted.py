@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from spark_watch.detectors.condition import Condition, Judgement
 from spark_watch.detectors.g6_contention.engines import Engine, hidden, listed_engines
+from spark_watch.detectors.g6_contention.restarts import Restarts
 from spark_watch.detectors.holds import Level
 from spark_watch.detectors.pool import Pool, available_bytes
 from spark_watch.detectors.timeline import Tick
@@ -40,6 +41,7 @@ class PoolOvercommitted(Condition[PoolOvercommittedSettings]):
 
     def __init__(self, settings: PoolOvercommittedSettings) -> None:
         super().__init__(settings)
+        self._restarts = Restarts(settings.restart_window_seconds, settings.short_life_seconds)
         hold = settings.hold_seconds
         self._pool = Pool()
         self._over = Level(hold)
@@ -59,6 +61,7 @@ class PoolOvercommitted(Condition[PoolOvercommittedSettings]):
         claimed = [engine for engine in found if engine.claim is not None]
         claims = sum(engine.claim or 0.0 for engine in claimed)
         self.measures = {("pool_claims_ratio", ()): claims} if claimed else {}
+        loop = self._restarts.update(tick, found)
         over, full = self._judge_claims(tick, claims if len(claimed) > 1 else 0.0)
         heavy, beside, tight = self._judge_neighbours(tick, found, available_bytes(memory))
         if over or (full and not tight):
@@ -67,6 +70,8 @@ class PoolOvercommitted(Condition[PoolOvercommittedSettings]):
         if heavy is not None and (tight or beside):
             state = State.WARNING if tight else State.INFO
             return self._neighbours(state, heavy, found, available_bytes(memory))
+        if loop is not None and loop[1] >= self.settings.restarts:
+            return {"host": self._loops(found, *loop)}
         return {"host": self._quiet(found, claims)}
 
     def _judge_claims(self, tick: Tick, claims: float) -> tuple[bool, bool]:
@@ -152,6 +157,20 @@ class PoolOvercommitted(Condition[PoolOvercommittedSettings]):
             values["available"] = available / GIB
             template += "; {available:.1f} GiB are available"
         return {heavy.subject: Judgement(state, template + ".", values)}
+
+    def _loops(self, found: Sequence[Engine], name: str, count: int) -> Judgement:
+        return Judgement(
+            State.INFO,
+            "{name} has ended {count} times within {short:.0f} s of its start in the last "
+            "{window:.0f} min, beside {others}: it may find too little memory.",
+            {
+                "name": name,
+                "count": count,
+                "short": self.settings.short_life_seconds,
+                "window": self.settings.restart_window_seconds / 60.0,
+                "others": ", ".join(engine.subject for engine in found) or "none now",
+            },
+        )
 
     def _quiet(self, found: Sequence[Engine], claims: float) -> Judgement:
         if len(found) > 1:

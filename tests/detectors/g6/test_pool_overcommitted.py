@@ -30,6 +30,7 @@ THIRD: Rows = (
     launcher(20, engine="sglang", claim_ratio=0.35),
     process(21, 40.0, engine="sglang", launcher_pid=20),
 )
+SMALL_SERVER: Rows = (process(51, 2.0, engine="sglang"),)
 SMALL: Rows = (process(31, 2.0),)
 HEAVY: Rows = (process(31, 5.0),)
 DESKTOP: Rows = (
@@ -291,10 +292,43 @@ def test_looser_level_fires_no_later(claims: list[float], level: float) -> None:
     assert found[0].count("w") >= found[1].count("w")
 
 
+def loop(*, beside: bool, life: int = 40, rest: int = 20, count: int = 4) -> list[Sample]:
+    """Return a small vLLM that starts again and again, each time under another pid."""
+    samples = []
+    for start in range(count):
+        for second in range(life + rest):
+            rows: Rows = SMALL_SERVER if beside else ()
+            if second < life:
+                rows = (*rows, process(100 + start, 1.0, engine="vllm"))
+            samples.append(listing(start * (life + rest) + second, rows))
+    return samples
+
+
+def test_restarts_beside_another_are_information() -> None:
+    """Lives of 40 s, one a minute, beside a server. The first was there before the watch, so nobody
+    knows its age; the others end at 100, 160 and 220 s.
+    """
+    timeline, events = play(PoolOvercommitted(PoolOvercommittedSettings()), loop(beside=True))
+    assert squeeze(timeline).endswith(" i20")
+    assert events[-1].sentence == (
+        "vllm has ended 3 times within 300 s of its start in the last 15 min, beside sglang/51: it "
+        "may find too little memory."
+    )
+
+
+def test_restarts_alone_are_none_of_ours() -> None:
+    """Alone there was room, and long lives are no failed starts."""
+    rule = PoolOvercommitted(PoolOvercommittedSettings())
+    assert "i" not in play(rule, loop(beside=False))[0]
+    rule = PoolOvercommitted(PoolOvercommittedSettings(short_life_seconds=30.0))
+    assert "i" not in play(rule, loop(beside=True))[0]
+
+
 def test_a_week_of_comers_and_goers_leaves_nothing_behind() -> None:
     """Ten thousand processes, one after the other, are not remembered."""
     rule = PoolOvercommitted(PoolOvercommittedSettings())
     made = [listing(60.0 * index, (*CAPPED, process(100 + index, 6.0))) for index in range(10_000)]
     states, _ = play(rule, made, interval_seconds=60.0)
     assert states.endswith("i" * 9_990)
-    assert len(vars(rule)) == 7
+    assert len(vars(rule)) == 8
+    assert len(rule._restarts._born) + len(rule._restarts._ends) == 0

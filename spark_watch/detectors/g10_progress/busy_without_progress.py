@@ -17,13 +17,15 @@ from spark_watch.settings.g10 import BusyWithoutProgressSettings
 class _Watch:
     """What is remembered of one GPU."""
 
-    __slots__ = ("level", "raised", "temperature")
+    __slots__ = ("level", "raised", "said", "temperature")
 
     def __init__(self, settings: BusyWithoutProgressSettings) -> None:
         self.level = Level(settings.hold_seconds, settings.leave_seconds)
         self.temperature = Recent(settings.hold_seconds)
         self.raised = False
         """Whether it was said of this stretch: warmth does not take it back."""
+        self.said: Judgement | None = None
+        """What the last reading that was busy at idle power was judged to be."""
 
 
 class BusyWithoutProgress(Condition[BusyWithoutProgressSettings]):
@@ -100,8 +102,14 @@ class BusyWithoutProgress(Condition[BusyWithoutProgressSettings]):
             "hold": settings.hold_seconds,
         }
         if stands:
-            return self._stands(tick, gpu, watch, feeds, values)
+            leaving = not busy or watts >= settings.leave_watts
+            if leaving and self._moving(tick, feeds) is None:
+                # a reading at rest or at work proves nothing new; what was said holds
+                return watch.said
+            watch.said = self._stands(tick, gpu, watch, feeds, values)
+            return watch.said
         watch.raised = False
+        watch.said = None
         if stood:
             return Judgement(
                 State.OK, "GPU {gpu} is out of it: {watts:.1f} W at {ratio:.0f} %.", values

@@ -136,6 +136,15 @@ def test_end_of_the_job() -> None:
     assert states(samples) == "?60 w60 c20 .10"
 
 
+@pytest.mark.parametrize("interval", [1.0, 10.0, 60.0])
+@pytest.mark.parametrize(("percent", "watts"), [(0.0, 11.0), (96.0, 45.0)])
+def test_way_out_says_nothing_new(percent: float, watts: float, interval: float) -> None:
+    """A low clock explained the low power; a reading at rest or at work accuses nobody then."""
+    stuck = [at(n * interval, mhz=799.0) for n in range(90)]
+    after = [at(n * interval, percent=percent, watts=watts) for n in range(90, 110)]
+    assert "i" not in play(rule(), stuck + after, interval_seconds=interval)[0]
+
+
 def test_it_goes_on() -> None:
     """Tokens that come again end it at once."""
     samples = frozen(range(130)) + [at(n, server(n)) for n in range(130, 140)]

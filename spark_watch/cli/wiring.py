@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from spark_watch.blackbox.trace import TraceHeader
-from spark_watch.cli.common import note
+from spark_watch.cli.common import note, with_probe
 from spark_watch.daemon import log as logs
+from spark_watch.daemon.daily import DailyPreflight
 from spark_watch.daemon.loop import Daemon, Sink
 from spark_watch.daemon.memory_lock import keep_one_heap, lock_memory
 from spark_watch.daemon.notify import Notifier
@@ -26,6 +27,7 @@ from spark_watch.export.page import Page
 from spark_watch.export.server import Server
 from spark_watch.export.snapshot import Snapshot
 from spark_watch.model import Machine, Sample
+from spark_watch.preflight.report import Report
 from spark_watch.settings.blackbox import state_directory
 from spark_watch.settings.progress import socket_path
 from spark_watch.settings.tree import Settings, load, split_address
@@ -246,12 +248,15 @@ def serve(
     host, port = split_address(settings.listen)
     server = Server(page, host=host, port=port)
     current = settings
+    daily = _daily(settings, environment, logger) if live else None
     try:
 
         def reload() -> Judge | None:
             nonlocal current
             try:
-                new = load(options.config, environment, {"listen": options.listen})
+                new = with_probe(
+                    load(options.config, environment, {"listen": options.listen}), environment
+                )
             except ConfigurationError as error:
                 logger.warning("reload_refused", error=str(error))
                 return None
@@ -274,7 +279,9 @@ def serve(
             options.source,
             environment=environment,
             speed=options.speed,
-            publish=page.publish,
+            publish=page.publish
+            if daily is None
+            else lambda snapshot: page.publish(daily.add_to(snapshot)),
             # A played source is no past of this machine: it is kept only where a place is named.
             sink_for=black_box if live or settings.state_dir is not None else None,
             reload=reload,
@@ -282,12 +289,37 @@ def serve(
             reports_to=socket_path(settings.progress, environment, is_root=os.geteuid() == 0),
             memory_locked=_locked(settings, logger) if live and settings.lock_memory else None,
         )
+        if daily is not None:
+            daily.start()
         server.start()
         logger.info("listening", url=server.url)
         daemon.run()
     finally:
+        if daily is not None:
+            daily.close()
         server.close()
         lines.close()
+
+
+def _daily(settings: Settings, environment: Mapping[str, str], log: Any) -> DailyPreflight:
+    """Return the daily look before a run, of those checks that run nobody's code."""
+    from spark_watch.preflight.checks import report  # noqa: PLC0415 - of the live source alone
+    from spark_watch.preflight.gather import Request, gather_beside  # noqa: PLC0415 - see above
+
+    request = Request(
+        variables=environment,
+        conditions=settings.conditions_in_force(),
+        recordings=(state_directory(settings.state_dir, environment, is_root=os.geteuid() == 0),),
+        foreign=False,
+        proc_root=settings.proc_root,
+        sys_root=settings.sys_root,
+    )
+
+    def look(snapshot: Snapshot) -> Report:
+        machine = snapshot.machine or Machine()
+        return report(gather_beside(request, snapshot.latest, snapshot.identities, machine))
+
+    return DailyPreflight(look, log=log)
 
 
 def _black_box(

@@ -16,6 +16,7 @@ from spark_watch.detectors.judge import Standing
 from spark_watch.detectors.timeline import PARTS
 from spark_watch.detectors.windows import Recent
 from spark_watch.model import Gpu, GpuIdentity, Machine, Sample
+from spark_watch.preflight.report import Report
 from spark_watch.sources.reading import SourceHealth
 
 WATER_MARK_SECONDS: Final = 60.0
@@ -75,6 +76,7 @@ class Snapshot:
         origin: ``live``, ``simulate:NAME`` or ``replay:FILE``.
         ready: whether a first host sample was read and judged.
         recorder: how the black box stands, ``None`` where this run keeps none.
+        preflight: what the daily look has found, ``None`` before the first.
     """
 
     at_seconds: float
@@ -89,6 +91,7 @@ class Snapshot:
     origin: str
     ready: bool
     recorder: RecorderStatus | None = None
+    preflight: Report | None = None
 
 
 class Latest:

@@ -44,6 +44,7 @@ def report(facts: Facts, *, took_seconds: float = 0.0) -> Report:
         lines=tuple(lines),
         is_gb10=facts.machine.is_gb10,
         headroom_bytes=facts.headroom_bytes,
+        at_seconds=facts.now_seconds,
         short=g3_memory.short(facts),
         more=_more(facts, took_seconds),
     )

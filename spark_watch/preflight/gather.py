@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from spark_watch.errors import SourceError
-from spark_watch.model import EMPTY, GIB, Machine, Memory
+from spark_watch.model import EMPTY, GIB, GpuIdentity, Machine, Memory, Sample
 from spark_watch.preflight import questions
 from spark_watch.preflight.boots import Boots, boots
 from spark_watch.preflight.cage import Answers, ask
@@ -128,7 +128,9 @@ def gather(request: Request) -> Facts:
     memory = _memory(request, errands)
     gpu = _Gpu(request, memory)
     errands.start("nvml", gpu.read)
-    _start_host(request, errands)
+    errands.start("free_blocks", BuddyinfoSource(proc_root=request.proc_root).read)
+    errands.start("zones", ThermalSource(sys_root=request.sys_root).read)
+    _start_files(request, errands)
     if request.python is not None:
         python = request.python
         errands.start("installed", lambda: installed(python))
@@ -163,6 +165,39 @@ def gather(request: Request) -> Facts:
         now_seconds=time.time(),
         unread=unread,
         **found,
+    )
+
+
+def gather_beside(
+    request: Request, sample: Sample, identities: tuple[GpuIdentity, ...], machine: Machine
+) -> Facts:
+    """Return the facts where a daemon has read the machine already: only the rest is read.
+
+    Nothing is started and NVML is not called. An environment is not looked at.
+
+    Args:
+        request: where to look.
+        sample: the newest value of every part.
+        identities: the GPUs' names.
+        machine: what is known of the machine.
+    """
+    until = time.monotonic() + request.seconds
+    errands = _Errands()
+    _start_files(request, errands)
+    errands.wait(until)
+    return Facts(
+        machine=machine,
+        gpus=sample.gpus,
+        identities=identities,
+        processes=sample.processes,
+        memory=sample.memory,
+        free_blocks=sample.free_blocks,
+        zones=sample.zones,
+        variables=request.variables,
+        conditions=request.conditions,
+        now_seconds=time.time(),
+        unread=dict(errands.unread),
+        **dict(errands.found),
     )
 
 
@@ -250,10 +285,9 @@ def _machine(request: Request, reading: NvmlReading | None, memory: Memory | Non
     )
 
 
-def _start_host(request: Request, errands: _Errands) -> None:
+def _start_files(request: Request, errands: _Errands) -> None:
+    """Start what reads files that nobody samples."""
     proc, root = request.proc_root, request.root
-    errands.start("free_blocks", BuddyinfoSource(proc_root=proc).read)
-    errands.start("zones", ThermalSource(sys_root=request.sys_root).read)
     errands.start("boots", lambda: _boots(request))
     errands.start("sysctls", lambda: sysctls(proc_root=proc))
     errands.start("guards", lambda: guards(proc_root=proc))

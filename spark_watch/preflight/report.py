@@ -71,6 +71,7 @@ class Report:
         lines: at least one for each gotcha.
         is_gb10: whether the GPU is a GB10, ``None`` where that is not known.
         headroom_bytes: what can still be allocated, ``None`` where that could not be read.
+        at_seconds: unix time of the look.
         short: whether the run that was asked for needs more than that.
         more: further fields of the JSON form, by name.
     """
@@ -78,6 +79,7 @@ class Report:
     lines: tuple[Line, ...]
     is_gb10: bool | None = None
     headroom_bytes: int | None = None
+    at_seconds: float = 0.0
     short: bool = False
     more: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
 

@@ -44,6 +44,7 @@ SUFFIXES = (
     "_active",
     "_success",
     "_state",
+    "_result",
 )
 """How a name may end: a base unit, or the kind of flag it is."""
 

@@ -7,6 +7,7 @@ from spark_watch.export.families import (
     daemon,
     machine,
     memory,
+    preflight,
     processes,
     recorder,
     workloads,
@@ -21,6 +22,7 @@ FAMILIES: Final[tuple[Family, ...]] = (
     *machine.FAMILIES,
     *processes.FAMILIES,
     *workloads.FAMILIES,
+    *preflight.FAMILIES,
     *daemon.FAMILIES,
     *recorder.FAMILIES,
 )

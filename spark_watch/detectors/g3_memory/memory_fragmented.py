@@ -26,12 +26,15 @@ class MemoryFragmented(Condition[MemoryFragmentedSettings]):
     """Much free memory, little of it in large blocks, and no engine that could have used them.
 
     Only before a launch does this mean anything: on healthy serving boxes no large block is left.
+    And only where the GPU's memory comes out of this pool: on other machines broken-up memory is
+    the normal end of a few days' work and hinders nobody.
     """
 
     name = "memory_fragmented"
     gotcha = "G3"
     part = "free_blocks"
     sources = ("buddyinfo", "meminfo", "processes")
+    gb10_only = True
     summary = (
         "no engine running, >= 32 GiB free and < 25 % of it in blocks of 16 MiB (or the kernel's "
         "largest): reboot before the next launch if compaction does not help"

@@ -21,13 +21,15 @@ class PageCacheSqueeze(Condition[PageCacheSqueezeSettings]):
     """Much reclaimable cache and little free memory.
 
     ``cudaMemGetInfo`` says MemFree on a GB10, so that software believes itself out of memory. The
-    kernel gives the cache back when it is asked, so this alone is no fault.
+    kernel gives the cache back when it is asked, so this alone is no fault. A card with memory of
+    its own does not look at this pool at all.
     """
 
     name = "page_cache_squeeze"
     gotcha = "G3"
     part = "memory"
     sources = ("meminfo",)
+    gb10_only = True
     summary = (
         ">= 16 GiB of reclaimable cache while < 8 GiB are free, which is what CUDA sees (info); "
         "with a load under way and driver or compaction strained (warning)"

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from spark_watch.detectors.g3_memory.memory_fragmented import MemoryFragmented
-from spark_watch.model import Failure, Memory, Process, Sample
+from spark_watch.model import Failure, Machine, Memory, Process, Sample
 from spark_watch.settings.g3 import MemoryFragmentedSettings
 from tests.detectors.g3.pool import GIB, TOTAL
 from tests.detectors.timelines import play, squeeze
@@ -161,3 +161,13 @@ def test_sentence_and_remedy() -> None:
         "60 s."
     )
     assert "reboot" in events[-1].remedy
+
+
+@pytest.mark.parametrize("name", ["NVIDIA H200", None])
+def test_only_where_the_driver_takes_from_this_pool(name: str | None) -> None:
+    """On a machine with another GPU, or with none, the blocks hinder no launch: not judged."""
+    condition = MemoryFragmented(MemoryFragmentedSettings())
+    samples = [at(10.0 * n, BROKEN) for n in range(20)]
+    machine = Machine(gpu_name=name, memory_total_bytes=TOTAL)
+    timeline, _ = play(condition, samples, interval_seconds=10.0, machine=machine)
+    assert set(timeline) == {"?"}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from spark_watch.detectors.g3_memory.page_cache_squeeze import PageCacheSqueeze
-from spark_watch.model import Failure, KernelEvent, Memory, Process, Sample, Vm
+from spark_watch.model import Failure, KernelEvent, Machine, Memory, Process, Sample, Vm
 from spark_watch.settings.g3 import PageCacheSqueezeSettings
 from tests.detectors.g3.pool import GIB, TOTAL, every
 from tests.detectors.timelines import play, squeeze
@@ -146,3 +146,13 @@ def test_sentence_has_the_two_numbers() -> None:
         "0 s."
     )
     assert "never in mid run" in events[0].remedy
+
+
+@pytest.mark.parametrize("name", ["NVIDIA H200", None])
+def test_only_where_cuda_counts_this_pool(name: str | None) -> None:
+    """A discrete card has memory of its own, so the host's free memory is not what CUDA sees."""
+    condition = PageCacheSqueeze(PageCacheSqueezeSettings())
+    samples = [Sample(t=1e9 + n, memory=memory(2.0, 60.0)) for n in range(5)]
+    machine = Machine(gpu_name=name, memory_total_bytes=TOTAL)
+    timeline, _ = play(condition, samples, machine=machine)
+    assert set(timeline) == {"?"}

@@ -198,19 +198,35 @@ def _details(account: Account, number: int) -> Iterator[str]:
     if not account.appearances:
         yield "  no precursor recorded"
     for one in account.appearances:
-        yield f"  {one.since - end:8.1f}  {one.condition} {one.worst.name}: {one.sentence}"
+        words = one.sentence or "it stood already where the recording that is read begins"
+        span = _span(one.since - end, one.until - end)
+        yield f"  {span}  {one.condition} {one.worst.name}: {words}"
     for at, gap in account.gaps:
-        yield f"  {at - end:8.1f}  no sample for {gap:.1f} s"
-    for at, event in account.kernel:
-        code = "" if event.code is None else f" {event.code}"
-        times = f" ({event.count} times)" if event.count > 1 else ""
-        yield f"  {at - end:8.1f}  kernel: {event.kind}{code}{times}"
+        yield f"  {_span(at - end, at - end)}  no sample for {gap:.1f} s"
+    yield from _kernel(account, end)
     yield ""
     for line in chart(account.samples, blocks=_draws_blocks()):
         yield line
     yield ""
     for line in table(account.samples):
         yield line
+
+
+def _span(first: float, last: float) -> str:
+    """Return two moments as seconds before the end, or the one where they are the same."""
+    return f"{first:8.1f} to {last:6.1f}" if last > first else f"{first:8.1f}{'':10}"
+
+
+def _kernel(account: Account, end: float) -> Iterator[str]:
+    """Yield what the kernel logged, lines of one kind and code together, by first appearance."""
+    seen: dict[tuple[str, str | int | None], tuple[float, float, int]] = {}
+    for at, event in account.kernel:
+        first, _, count = seen.get((event.kind, event.code), (at, at, 0))
+        seen[event.kind, event.code] = (first, at, count + event.count)
+    for (kind, code), (first, last, count) in seen.items():
+        named = kind if code is None else f"{kind} {code}"
+        times = f" ({count} times)" if count > 1 else ""
+        yield f"  {_span(first - end, last - end)}  kernel: {named}{times}"
 
 
 def _draws_blocks() -> bool:

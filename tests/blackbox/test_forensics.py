@@ -174,6 +174,17 @@ def test_precursors_come_in_order_of_appearance(tmp_path: Path) -> None:
     )
 
 
+def test_what_was_over_before_the_end_is_told_as_over(tmp_path: Path) -> None:
+    """A condition that had left is named with how long it was over, and since when it stood."""
+    samples = [standing(second, swap_thrash="warning") for second in range(700)]
+    samples += [standing(second) for second in range(700, 1_000)]
+    ring(tmp_path, *samples)
+    (account,) = told(tmp_path, boot_id=OTHER_BOOT)
+    (one,) = account.appearances
+    assert (one.since, one.until) == (START, START + 699)
+    assert account.sentence.endswith("; before it stood swap_thrash (warning, over for 300 s).")
+
+
 def test_verdicts_that_make_no_sense_are_passed_over(tmp_path: Path) -> None:
     """A damaged or foreign note in a sample is no precursor and no crash."""
     extra: dict[str, Any] = {

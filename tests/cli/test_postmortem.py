@@ -169,8 +169,11 @@ def test_kernel_lines_and_gaps_are_shown(call: Call, tmp_path: Path) -> None:
     box = Box(tmp_path / FOLDER)
     box.put(sample(0, memory=Memory(available_bytes=GIB)))
     box.put(sample(30, kernel=(KernelEvent(kind="nv_err_no_memory", count=12),)))
-    box.put(sample(31))
+    box.put(sample(31, kernel=(KernelEvent(kind="nv_err_no_memory", count=3),)))
+    box.put(sample(32, kernel=(KernelEvent(kind="xid", code=119),)))
     box.kill()
     out = call("postmortem", tmp_path).out.splitlines()
-    assert "     -31.0  no sample for 30.0 s" in out
-    assert "      -1.0  kernel: nv_err_no_memory (12 times)" in out
+    told = [line.split() for line in out]
+    assert ["-32.0", "no", "sample", "for", "30.0", "s"] in told
+    assert ["-2.0", "to", "-1.0", "kernel:", "nv_err_no_memory", "(15", "times)"] in told
+    assert ["0.0", "kernel:", "xid", "119"] in told

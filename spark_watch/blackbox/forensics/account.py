@@ -18,8 +18,14 @@ SHOWN_SECONDS: Final = 120.0
 PRECURSOR_SECONDS: Final = 600.0
 """What stood this long before the last sample counts as having stood before it."""
 
-JUDGED_SECONDS: Final = 1800.0
-"""How much of a trace that carries no verdicts is judged to find them: a leak takes 20 minutes."""
+LOOKED_AT_SECONDS: Final = 1800.0
+"""How much is read to find since when something stood, or to judge what carries no verdicts.
+
+A leak takes 20 minutes to be told from a swing.
+"""
+
+OVER_SECONDS: Final = 10.0
+"""What ended this long before the last sample was over then, and that is said."""
 
 HOLE_INTERVALS: Final = 3.5
 HOLE_SECONDS: Final = 5.0
@@ -184,7 +190,7 @@ def _unclean(
         how = "The kernel's OOM killer ended the daemon while the machine stayed up"
     else:
         how = "The daemon was killed, by whom is not recorded, while the machine stayed up"
-    stood = ", ".join(f"{one.condition} ({one.worst.label})" for one in appearances)
+    stood = ", ".join(_named(one, last.t) for one in appearances)
     before = f"before it stood {stood}" if stood else "no precursor recorded"
     pending = "".join(
         f"; a call to {source} was out for {seconds:.0f} s"
@@ -193,9 +199,14 @@ def _unclean(
     return f"{how}; {before}{pending}."
 
 
+def _named(one: Appearance, end: float) -> str:
+    over = end - one.until
+    ended = f", over for {over:.0f} s" if over > OVER_SECONDS else ""
+    return f"{one.condition} ({one.worst.label}{ended})"
+
+
 def _end(passage: Passage, judging: Callable[[TraceHeader], Judging]) -> dict[str, Any]:
     """What the end of a run holds: precursors, gaps, kernel lines and its last samples."""
-    seconds = PRECURSOR_SECONDS if passage.judged else JUDGED_SECONDS
     judge = None if passage.judged else judging(passage.header)
     stood: dict[str, Appearance] = {}
     gaps: list[tuple[float, float]] = []
@@ -203,7 +214,7 @@ def _end(passage: Passage, judging: Callable[[TraceHeader], Judging]) -> dict[st
     shown: list[Sample] = []
     hole = max(HOLE_SECONDS, HOLE_INTERVALS * passage.header.interval_seconds)
     before: Sample | None = None
-    for sample in passage.tail(seconds):
+    for sample in passage.tail(LOOKED_AT_SECONDS):
         left = seconds_between(sample, passage.last)
         at = passage.last.t - left  # as if the wall clock had not stepped
         if judge is None:

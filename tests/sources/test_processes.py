@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from spark_watch.model import Process
-from spark_watch.sources.processes import ProcessesSource
+from spark_watch.sources.processes import ProcessesSource, Server
 from tests.sources.proc_tree import ProcTree
 
 KIB = 1024
@@ -326,3 +326,19 @@ def test_a_proc_that_vanishes_leaves_the_list(proc: ProcTree, source: ProcessesS
     source.read([ENGINE])
     shutil.rmtree(proc.root)
     assert source.read([ENGINE]) == (ENGINE,)
+
+
+def test_servers_by_their_own_ports(proc: ProcTree, source: ProcessesSource) -> None:
+    """A server is named by its GPU process, and asked at the port of its launcher."""
+    _spawn_vllm(proc)
+    proc.spawn(300, "/app/llama-server", "-m", "m.gguf", "--port", "8090")
+    proc.spawn(400, "python3", "train.py", "--port", "29500")
+    listed = [ENGINE, Process(pid=300, kind="compute"), Process(pid=400, kind="compute")]
+    source.read(listed)
+    assert source.servers() == (
+        Server("vllm/200", "vllm", 100, 8000, None),
+        Server("llama.cpp/300", "llama.cpp", 300, 8090, None),
+    )
+    proc.end(300)
+    source.read([ENGINE])
+    assert [server.workload for server in source.servers()] == ["vllm/200"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -12,10 +13,11 @@ from tests.conftest import ROOT
 
 
 def _make(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run make in the project's root."""
+    """Run make in the project's root, as from a shell and not from within another make."""
     return subprocess.run(
         ["make", "--no-print-directory", *arguments],
         cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")},
         check=False,
         capture_output=True,
         text=True,

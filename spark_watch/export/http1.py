@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
+from spark_watch.model import EMPTY
+
 LIMIT_BYTES: Final = 16384
 """The longest request head; a scrape's is under 400 bytes."""
 
@@ -70,10 +72,30 @@ def parse(head: bytes) -> Request:
     return Request(method, target.partition("?")[0].partition("#")[0], headers, keep)
 
 
+def accepts(header: str, kind: str) -> bool:
+    """Whether an Accept header names a media type, and not to refuse it (``q=0``).
+
+    Args:
+        header: the header's value; a wildcard names nothing.
+        kind: the type in lower case, without parameters.
+    """
+    for choice in header.lower().split(","):
+        named, *parameters = (word.strip() for word in choice.split(";"))
+        if named == kind:
+            return not any(re.fullmatch(r"q\s*=\s*0(\.0*)?", word) for word in parameters)
+    return False
+
+
 def response(
-    status: int, content_type: str, body: bytes, *, keep_alive: bool, head_only: bool = False
+    status: int,
+    content_type: str,
+    body: bytes,
+    *,
+    keep_alive: bool,
+    head_only: bool = False,
+    headers: Mapping[str, str] = EMPTY,
 ) -> bytes:
-    """Return a whole response."""
+    """Return a whole response, with ``headers`` beside the usual ones."""
     lines = [
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
         f"Content-Type: {content_type}",
@@ -82,6 +104,7 @@ def response(
         "X-Content-Type-Options: nosniff",
         f"Connection: {'keep-alive' if keep_alive else 'close'}",
     ]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         lines.append("Allow: GET, HEAD")
     head = ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")

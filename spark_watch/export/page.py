@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -14,7 +13,10 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from spark_watch.export.families import FAMILIES, NAMESPACE, Family
+from spark_watch.export.http1 import accepts
 from spark_watch.export.snapshot import Snapshot
+from spark_watch.export.status.document import document
+from spark_watch.export.status.history import History
 
 OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0"
 TEXT: Final = "text/plain; version=0.0.4"
@@ -58,16 +60,6 @@ def _empty(family: Family) -> GaugeMetricFamily | CounterMetricFamily:
     return kind(f"{NAMESPACE}_{family.name}", family.help, labels=family.labels)
 
 
-def _wants_openmetrics(accept: str) -> bool:
-    """Whether an Accept header names OpenMetrics, and not to refuse it (``q=0``)."""
-    wanted = OPENMETRICS.partition(";")[0]
-    for choice in accept.lower().split(","):
-        kind, *parameters = (word.strip() for word in choice.split(";"))
-        if kind == wanted:
-            return not any(re.fullmatch(r"q\s*=\s*0(\.0*)?", word) for word in parameters)
-    return False
-
-
 class Page:
     """Holds the newest snapshot and what was rendered from it.
 
@@ -81,10 +73,12 @@ class Page:
         self._published_at = 0.0
         self._rendered: dict[str, bytes] = {}
         self._rendered_from: Snapshot | None = None
+        self._history = History()
 
     def publish(self, snapshot: Snapshot) -> None:
         """Take a new snapshot. Never waits for a request that is being answered."""
         self._published_at = time.monotonic()
+        self._history.add(snapshot.at_seconds, snapshot.latest)
         self._snapshot = snapshot
 
     @property
@@ -110,16 +104,39 @@ class Page:
         Args:
             accept: the request's Accept header; OpenMetrics where it asks for it, else text.
         """
-        form = OPENMETRICS if _wants_openmetrics(accept) else TEXT
+        form = OPENMETRICS if accepts(accept, OPENMETRICS.partition(";")[0]) else TEXT
         encode, content_type = choose_encoder(form)
+
+        def render(snapshot: Snapshot | None) -> bytes:
+            registry = CollectorRegistry(auto_describe=False)
+            registry.register(_SnapshotCollector(snapshot))
+            return encode(registry)
+
+        return self._once(content_type, render), content_type
+
+    def status(self, now: float, paths: Sequence[str]) -> bytes:
+        """Return the status page as HTML.
+
+        Args:
+            now: monotonic seconds.
+            paths: what else the server has.
+        """
+        alive = self.alive(now)
+
+        def render(snapshot: Snapshot | None) -> bytes:
+            points = () if snapshot is None else self._history.points(snapshot.at_seconds)
+            return document(snapshot, points, alive=alive, paths=paths)
+
+        return self._once(f"status, alive: {alive}", render)
+
+    def _once(self, form: str, render: Callable[[Snapshot | None], bytes]) -> bytes:
+        """Return the newest snapshot in that form, rendered the first time it is asked for."""
         snapshot = self._snapshot
         with self._lock:
             if snapshot is not self._rendered_from:
                 self._rendered = {}
                 self._rendered_from = snapshot
-            body = self._rendered.get(content_type)
+            body = self._rendered.get(form)
             if body is None:
-                registry = CollectorRegistry(auto_describe=False)
-                registry.register(_SnapshotCollector(snapshot))
-                body = self._rendered[content_type] = encode(registry)
-        return body, content_type
+                body = self._rendered[form] = render(snapshot)
+        return body

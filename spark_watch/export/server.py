@@ -120,6 +120,7 @@ class _Client(asyncio.BufferedProtocol):
                 answer.body,
                 keep_alive=request.keep_alive,
                 head_only=request.method == "HEAD",
+                headers=answer.headers,
             )
         )
         if not request.keep_alive:

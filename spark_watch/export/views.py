@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from spark_watch.export import runbook as runbook_page
+from spark_watch.export.http1 import accepts
 from spark_watch.export.page import Page
-from spark_watch.model import Finding
+from spark_watch.export.status.document import policy
+from spark_watch.export.status.words import lines
+from spark_watch.model import EMPTY, Finding
 
 TEXT: Final = "text/plain; charset=utf-8"
 JSON: Final = "application/json"
@@ -19,11 +22,12 @@ HTML: Final = "text/html; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response: status, content type, body."""
+    """A response: status, content type, body, and what else stands in its head."""
 
     status: int
     content_type: str
     body: bytes
+    headers: Mapping[str, str] = field(default_factory=lambda: EMPTY)
 
 
 def metrics(page: Page, headers: Mapping[str, str]) -> Answer:
@@ -91,25 +95,12 @@ def runbook(page: Page, headers: Mapping[str, str]) -> Answer:
 
 
 def index(page: Page, headers: Mapping[str, str]) -> Answer:
-    """Return a line for each condition, worst first, for a person with curl or a browser."""
-    del headers
-    snapshot = page.snapshot
-    lines = ["spark-watch", ""]
-    if snapshot is None:
-        lines.append("no sample yet")
-    else:
-        findings = [standing.finding for standing in snapshot.standings]
-        findings.sort(key=lambda finding: -finding.state)
-        for finding in findings:
-            lines.append(
-                f"{finding.gotcha} {finding.condition} {finding.state.name}: {finding.sentence}"
-            )
-            if finding.remedy:
-                lines.append(f"    {finding.remedy}")
-        if snapshot.recorder is not None and snapshot.recorder.reason is not None:
-            lines += ["", f"The black box does not record: {snapshot.recorder.reason}."]
-    lines += ["", f"also here: {', '.join(path for path in VIEWS if path != '/')}"]
-    return Answer(200, TEXT, ("\n".join(lines) + "\n").encode())
+    """Return the status page: HTML for who asks for it, else lines for a person with curl."""
+    paths = [path for path in VIEWS if path != "/"]
+    if accepts(headers.get("accept", ""), "text/html"):
+        head = {"Vary": "Accept", "Content-Security-Policy": policy()}
+        return Answer(200, HTML, page.status(time.monotonic(), paths), head)
+    return Answer(200, TEXT, lines(page.snapshot, paths).encode(), {"Vary": "Accept"})
 
 
 VIEWS: Final[Mapping[str, Callable[[Page, Mapping[str, str]], Answer]]] = {

@@ -117,6 +117,14 @@ class MemoryCollapseSettings(Frozen):
         description="The loss in 4 s that is critical below `last_gib`; thin healthy boxes move by "
         "0.1 GiB in 5 s (NousResearch/hermes-agent#90713).",
     )
+    last_drained_gib: float = Field(
+        default=1.0,
+        gt=0.0,
+        le=60.0,
+        description="The loss in 20 s, still going on, that is a warning below `last_gib` however "
+        "steady it is: loads of 0.15 GiB/s are known (FujitsuPolycom/sparkring#173), and one that "
+        "has not ended by then is 20 s from the end.",
+    )
     nothing_left_gib: float = Field(
         default=0.75,
         ge=0.0,

@@ -23,6 +23,12 @@ BEFORE_SECONDS: Final = 30.0
 BEFORE_INTERVALS: Final = 3
 """The same at long intervals."""
 
+DRAIN_SECONDS: Final = 20.0
+"""A slow fall is looked at over so long: noise of 0.1 GiB in 5 s does not add up to one."""
+
+DRAIN_SHARE: Final = 0.5
+"""In the last quarter of it a slow fall must have kept this share of its pace."""
+
 RESTING_SHARE: Final = 0.25
 """In its last interval a fall must have kept this share of its rate, or it has come to rest."""
 
@@ -49,6 +55,8 @@ class Fall:
             interval came to rest.
         gap_seconds: seconds since the reading before, 0.0 at the first.
         falling: whether the last interval still kept a quarter of the rate.
+        drained: GiB lost over the last twenty seconds; 0.0 where the last quarter of them has not
+            kept half the pace, or where they hold no three readings.
     """
 
     __slots__ = (
@@ -56,6 +64,7 @@ class Fall:
         "_now",
         "_recent",
         "_watched_since",
+        "drained",
         "falling",
         "gap_seconds",
         "lasted",
@@ -75,6 +84,7 @@ class Fall:
         self.lasted = 0
         self.gap_seconds = 0.0
         self.falling = False
+        self.drained = 0.0
 
     def add(self, now: float, gib: float, interval_seconds: float) -> None:
         """Take a reading.
@@ -103,6 +113,10 @@ class Fall:
         self.lost = level_at(now - max(LOSS_SECONDS, gap)) - gib
         step = self.step = one - gib
         self.falling = last - gib > RESTING_SHARE * self.rate * gap and last > gib
+        self.drained = level_at(now - DRAIN_SECONDS) - gib
+        late = level_at(now - DRAIN_SECONDS / 4) - gib
+        if late < DRAIN_SHARE / 4 * self.drained or gap > DRAIN_SECONDS / 2:
+            self.drained = 0.0
         self.lasted = 0
         if self.falling and step >= LASTING_GIB:
             self.lasted = 1

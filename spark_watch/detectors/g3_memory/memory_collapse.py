@@ -37,7 +37,7 @@ class MemoryCollapse(Condition[MemoryCollapseSettings]):
     sources = ("meminfo",)
     summary = (
         "available memory < 24 GiB, falling >= 1.5x faster than before, 4 GiB within 15 s "
-        "(warning) or 5 s (critical); < 3 GiB and falling; < 0.75 GiB"
+        "(warning) or 5 s (critical); < 3 GiB and falling, however slowly it began; < 0.75 GiB"
     )
     remedies: ClassVar = {
         State.WARNING: "Stop the newest load or the engine that is starting now, while commands "
@@ -111,6 +111,9 @@ class MemoryCollapse(Condition[MemoryCollapseSettings]):
             and fall.lost
             >= settings.last_lost_gib * scale * max(1.0, fall.gap_seconds / LOSS_SECONDS)
         )
+        draining = (
+            gib < settings.last_gib * scale and fall.drained >= settings.last_drained_gib * scale
+        )
         resting = fall.rate < settings.lost_gib * scale / LOSS_SECONDS / 2
         now = tick.now
         self._empty.update(
@@ -120,7 +123,9 @@ class MemoryCollapse(Condition[MemoryCollapseSettings]):
             interval_seconds=interval,
         )
         self._critical.update(now, enter=closing or last, leave=resting, interval_seconds=interval)
-        self._warning.update(now, enter=begun or last, leave=resting, interval_seconds=interval)
+        self._warning.update(
+            now, enter=begun or last or draining, leave=resting, interval_seconds=interval
+        )
 
     def _is_closing(self, gib: float, seconds: float, scale: float, witnessed: bool) -> bool:
         """Whether the floor is so close, at such a pace, that it is critical."""
@@ -164,6 +169,7 @@ class MemoryCollapse(Condition[MemoryCollapseSettings]):
             "over": max(LOSS_SECONDS, fall.gap_seconds),
             "rate": fall.rate,
             "seconds": seconds,
+            "left": gib / fall.rate if fall.rate > 0.0 else 0.0,
             "held": self._warning.held_seconds(tick.now),
         }
         if self._empty.active:
@@ -179,20 +185,21 @@ class MemoryCollapse(Condition[MemoryCollapseSettings]):
             )
         if self._warning.active or self._critical.active:
             state = State.CRITICAL if self._critical.active else State.WARNING
-            if fall.rate > 0.0:
+            if fall.rate <= 0.0:
                 return Judgement(
                     state,
-                    "The host has {gib:.1f} GiB available and lost {lost:.1f} GiB in {over:.0f} s: "
-                    "at {rate:.1f} GiB/s {floor:.1f} GiB is reached in {seconds:.0f} s (falling "
-                    "for {held:.0f} s).",
+                    "The host has {gib:.1f} GiB available after a fall that began {held:.0f} s ago "
+                    "and has come to rest.",
                     values,
                 )
-            return Judgement(
-                state,
-                "The host has {gib:.1f} GiB available after a fall that began {held:.0f} s ago and "
-                "has come to rest.",
-                values,
+            template = (
+                "The host has {gib:.1f} GiB available and lost {lost:.1f} GiB in {over:.0f} s: at "
             )
+            if gib < settings.floor_gib * scale:
+                template += "{rate:.2f} GiB/s nothing is left in {left:.0f} s"
+            else:
+                template += "{rate:.1f} GiB/s {floor:.1f} GiB is reached in {seconds:.0f} s"
+            return Judgement(state, template + " (standing for {held:.0f} s).", values)
         if gib >= settings.available_below_gib * scale:
             return Judgement(
                 State.OK, "The host has {gib:.1f} GiB available, at least {below:.0f} GiB.", values

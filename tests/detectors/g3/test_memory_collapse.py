@@ -276,7 +276,41 @@ def test_sentence_names_value_level_and_time() -> None:
     _, events = play(collapse(), samples)
     assert events[-1].sentence == (
         "The host has 10.6 GiB available and lost 14.9 GiB in 4 s: at 4.4 GiB/s 4.0 GiB is reached "
-        "in 2 s (falling for 3 s)."
+        "in 2 s (standing for 3 s)."
     )
     assert events[-1].subject == "host"
     assert "CUDA memory" in events[-1].remedy
+
+
+@pytest.mark.parametrize("interval", [0.25, 1.0, 5.0])
+@pytest.mark.parametrize("rate", [0.06, 0.15, 0.24])
+def test_steady_load_that_does_not_end(rate: float, interval: float) -> None:
+    """Below 3 GiB a load has no room left, however steady: its first reading there warns.
+
+    The slowest loses 1.2 GiB in 20 s. The fastest falls by 1.2 GiB between two readings at most,
+    so that 1.8 GiB are left for 7 s and more.
+    """
+    gib, until = load(20.0, 0.5, rate, rest=40.0)
+    _, events = play(
+        collapse(), available(every(interval, until - 60.0), gib), interval_seconds=interval
+    )
+    warned = next(event for event in events if event.to_state is State.WARNING)
+    assert 1.75 <= gib(warned.elapsed_seconds) < 3.0
+    assert gib(warned.elapsed_seconds - interval) >= 3.0
+    assert "nothing is left in" in warned.sentence
+
+
+@pytest.mark.parametrize("interval", [1.0, 10.0, 60.0])
+def test_thin_box_that_swings(interval: float) -> None:
+    """A start at 0.04 GiB/s down to 2.6 GiB, then 0.9 GiB down in 20 s every two minutes."""
+    noise = seeded(7)
+
+    def gib(second: float) -> float:
+        slow = max(0.0, 20.0 - second * 0.04)
+        breath = 0.9 * min(1.0, (second % 120.0) / 20.0) if second > 600.0 else 0.0
+        return 2.6 - breath + slow + noise.uniform(-0.04, 0.04)
+
+    timeline, _ = play(
+        collapse(), available(every(interval, 3000.0), gib), interval_seconds=interval
+    )
+    assert not set(timeline) & {"w", "c"}

@@ -17,6 +17,7 @@ from spark_watch.detectors.catalogue import CATALOGUE
 from spark_watch.export.families import FAMILIES
 from spark_watch.settings.tree import Settings
 from tests.conftest import ROOT
+from tests.house import rules
 
 README: Final = ROOT / "README.md"
 
@@ -46,6 +47,18 @@ def conditions() -> Iterator[str]:
             ", ".join(f"`{source}`" for source in kind.sources) or "the samples' own times",
             "GB10" if kind.gb10_only else "any machine",
         )
+
+
+def alerts() -> Iterator[str]:
+    """Yield the table of alerts."""
+    yield row("alert", "severity", "waits", "about")
+    yield row(*["---"] * 4)
+    for group in rules.alerts()["groups"]:
+        for rule in group["rules"]:
+            summary = rule["annotations"]["summary"]
+            about = re.sub(r"\{\{ \$(?:labels\.)?(\w+) \}\}", r"*\1*", summary)
+            severity = rule["labels"]["severity"]
+            yield row(f"`{rule['alert']}`", severity, rule.get("for", "-"), about)
 
 
 def metrics() -> Iterator[str]:
@@ -99,6 +112,7 @@ def _default(field: FieldInfo) -> str:
 
 TABLES: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
     "conditions": conditions,
+    "alerts": alerts,
     "metrics": metrics,
     "settings": settings,
     "levels": levels,

@@ -169,24 +169,22 @@ class Mailbox:
         return [sender.report(name) for name, sender in self._senders.items()]
 
     def _receive(self) -> tuple[bytes, int] | None:
-        """Return the next message and who sent it, ``None`` where none waits."""
+        """Return the next message and who sent it, ``None`` where none waits.
+
+        There is room for the sender's credentials alone, so that the kernel takes back any
+        descriptor that is passed along. A longer message comes cut, one byte over the limit.
+        """
         assert self._socket is not None  # noqa: S101 - read() has opened it
         try:
-            text, extra, flags, _ = self._socket.recvmsg(
+            text, extra, _, _ = self._socket.recvmsg(
                 LIMIT_BYTES + 1, socket.CMSG_SPACE(_CREDENTIALS.size)
             )
         except OSError:
             return None
         for level, kind, data in extra:
-            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                _close_all(data)
-        pid = 0
-        for level, kind, data in extra:
             if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
-                pid = _CREDENTIALS.unpack_from(data)[0]
-        if flags & socket.MSG_TRUNC:
-            return b"", pid
-        return text, pid
+                return text, _CREDENTIALS.unpack_from(data)[0]
+        return text, 0
 
     def _take(self, message: dict[str, Any], pid: int, now: float) -> None:
         name = message["workload"]
@@ -301,11 +299,3 @@ def _refusal(error: KeyError | OSError, place: str) -> Unavailable:
         return Unavailable("no_such_group", f"{place}: {error.args[0]}")
     reason = "permission_denied" if isinstance(error, PermissionError) else "socket_failed"
     return Unavailable(reason, f"{place}: {error.strerror or error}")
-
-
-def _close_all(data: bytes) -> None:
-    """Close descriptors that somebody passed along."""
-    size = struct.calcsize("i")
-    for (one,) in struct.iter_unpack("i", data[: len(data) // size * size]):
-        with suppress(OSError):
-            os.close(one)

@@ -49,6 +49,18 @@ def test_fault_without_a_feed_is_information() -> None:
     assert states(work + [at(n) for n in range(10, 400)]) == ".70 i330"
 
 
+def test_frozen_after_long_decode_at_idle_power() -> None:
+    """It has decoded at 19 W for 200 s: what counts for critical is how long it is frozen."""
+    assert states(frozen(range(330), since=200)) == "?1 .259 w60 c10"
+
+
+def test_two_equal_reports_a_minute_apart_are_no_duration() -> None:
+    """Reports once a minute: a pause of just over a minute shows twice, and proves nothing."""
+    told = {0: 100, 60: 200, 120: 200, 180: 300, 240: 300, 300: 400}
+    samples = [at(n, server(told[n // 60 * 60]), silent=n % 60 != 0) for n in range(330)]
+    assert "w" not in play(rule(), samples)[0]
+
+
 def test_frozen_from_the_first_sample_on() -> None:
     """A watch that starts in the middle knows nothing for a minute, then everything."""
     assert states(frozen(range(130))) == "?60 w60 c10"

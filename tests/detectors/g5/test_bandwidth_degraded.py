@@ -186,6 +186,18 @@ def test_other_concurrency_is_other_work() -> None:
     assert "i" not in timeline
 
 
+def test_requests_that_come_and_go_are_not_learnt_from() -> None:
+    """Four requests at one report, eight at the next: nobody knows whose speed was in between."""
+    stretches = [(1, 44, 4, 36), (1, 88, 8, 44)] * 60
+    assert states(tokens(*stretches)) == "?120"
+
+
+def test_unsteady_speed_is_not_learnt() -> None:
+    """A loop whose steps take 50 ms or 80, by turns of a minute, has no speed of its own."""
+    stretches = [(6, 0.05, 36.0, 2400.0), (6, 0.08, 36.0, 2400.0)] * 10
+    assert states(steps(*stretches)) == "?120"
+
+
 def test_prefill_is_no_decode() -> None:
     """While prompts are read the speed of decode tells nothing."""
     samples = tokens((60, 60, 4, 36))

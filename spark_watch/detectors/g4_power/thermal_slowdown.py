@@ -22,6 +22,9 @@ POINT_SECONDS: Final = 10.0
 UPDATE_SECONDS: Final = 10.0
 """A counter may show up to this much of an earlier time at once."""
 
+LEAP: Final = 2.0
+"""So many times what is possible is no late update but another count, or garbage."""
+
 SHOWN_SECONDS: Final = 30.0
 """A share of less time than this is not shown: it would jump between 0 and 1."""
 
@@ -29,8 +32,9 @@ SHOWN_SECONDS: Final = 30.0
 class _Ledger:
     """Seconds spent under each clock event reason of one GPU, over the window.
 
-    A counter that falls (a reloaded driver) starts anew, and none grows faster than time. Growth
-    over a hole is spread over it evenly, because the counter saw what we did not.
+    A counter that falls (a reloaded driver) starts anew, and none grows faster than time: one that
+    leaps counted something else, and what was watched of it until then proves nothing any more.
+    Growth over a hole is spread over it evenly, because the counter saw what we did not.
     """
 
     __slots__ = ("_counters", "_points", "counted_since", "now", "seen", "totals", "window_seconds")
@@ -45,7 +49,7 @@ class _Ledger:
         self.seen: dict[str, int] = {}
         """In how many samples a bit stood since it last did not stand for a whole window."""
         self.counted_since: float | None = None
-        """When the counters were first read, ``None`` where they never were."""
+        """Since when the counters are read and make sense, ``None`` where they never were."""
         self.now = 0.0
 
     def count(self, now: float, counters: Mapping[str, float]) -> None:
@@ -53,10 +57,14 @@ class _Ledger:
         for reason, value in counters.items():
             before = self._counters.get(reason)
             self._counters[reason] = (now, value)
-            grown = self.totals.get(reason, 0.0)
+            grown = 0.0
             if before is not None:
-                grown += min(max(0.0, value - before[1]), now - before[0] + UPDATE_SECONDS)
-            self.totals[reason] = grown
+                possible = now - before[0] + UPDATE_SECONDS
+                grown = min(max(0.0, value - before[1]), possible)
+                if value - before[1] > LEAP * possible:
+                    grown = 0.0
+                    self.counted_since = now
+            self.totals[reason] = self.totals.get(reason, 0.0) + grown
         if self.counted_since is None:
             self.counted_since = now
         self._keep(now)

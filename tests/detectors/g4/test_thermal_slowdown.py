@@ -214,6 +214,28 @@ def test_counter_saw_what_happened_in_a_hole() -> None:
     assert squeeze(states) == "?570 .130 w5"
 
 
+@pytest.mark.parametrize("back", [True, False], ids=["one-bad-reading", "another-count"])
+def test_counter_that_leaps_counts_nothing(back: bool) -> None:
+    """A million seconds in one are no slowdown; ok needs ten minutes of sense after them."""
+    gpus = [counted(100.0, 0.0)] * 600 + [counted(1e6, 1e6)]
+    gpus += [counted(100.0, 0.0) if back else counted(1e6, 1e6)] * 600
+    states, _ = play(rule(), spread(gpus))
+    assert squeeze(states) == "?570 .30 ?570 .31"
+
+
+def test_unit_of_another_size_is_never_fine() -> None:
+    """Counters a thousand times too fast leap all the time: nothing is known."""
+    states, _ = play(rule(), spread([counted(1000.0 * n) for n in range(1300)]))
+    assert set(states) == {"?"}
+
+
+def test_leap_takes_nothing_back() -> None:
+    """What was counted before a leap stays in its ten minutes."""
+    gpus = growing(lambda _: 0.0625, 300)
+    states, _ = play(rule(), spread([*gpus, *[counted(1e6, 100.0)] * 50]))
+    assert squeeze(states) == "?193 w157"
+
+
 def test_irregular_intervals() -> None:
     """The share is of seconds, not of samples."""
     seconds = [0.0, 0.5, 3.0, 40.0, 41.0, 100.0, 191.0, 193.0, 194.0]

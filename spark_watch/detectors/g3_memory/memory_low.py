@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from spark_watch.detectors.condition import Condition, Judgement
 from spark_watch.detectors.g3_memory.gpu_processes import YOUNG_SECONDS, GpuProcesses
@@ -145,6 +145,16 @@ class MemoryLow(Condition[MemoryLowSettings]):
             return float("inf")
         return max(0.0, (trend.level - self.settings.floor_gib * scale) / -trend.slope)
 
+    def _course(self, slope: float, scale: float) -> str:
+        """Say where memory goes that is no leak."""
+        if abs(slope) * WINDOW_SECONDS < self.settings.falling_gib * scale:
+            return "level"
+        if slope > 0.0:
+            return "rising"
+        if self._seconds_left(scale) > self.settings.leave_minutes * 60:
+            return "falling slowly"
+        return "falling no further than it swings"
+
     def _moving(self, now: float, gib: float, scale: float) -> bool:
         settings = self.settings
         return (
@@ -161,7 +171,7 @@ class MemoryLow(Condition[MemoryLowSettings]):
         settings = self.settings
         scale = tick.scale
         now = tick.now
-        values = {"gib": gib, "low": settings.low_gib * scale}
+        values: dict[str, Any] = {"gib": gib, "low": settings.low_gib * scale}
         if self._gone.active:
             return Judgement(
                 State.CRITICAL,
@@ -202,12 +212,13 @@ class MemoryLow(Condition[MemoryLowSettings]):
                 "in which no GPU process starts or ends and nothing steps.",
                 values,
             )
-        values = {**values, "slope": slope * 60}
+        values["slope"] = round(slope * 60, 2) + 0.0
+        values["course"] = self._course(slope, scale)
         if self._thin.active:
             return Judgement(
                 State.INFO,
                 "The host has {gib:.1f} GiB available, below {thin:.0f} GiB for {held:.0f} s but "
-                "level ({slope:+.2f} GiB a minute over 20 min).",
+                "{course} ({slope:+.2f} GiB a minute over 20 min).",
                 {
                     **values,
                     "thin": settings.thin_gib * scale,
@@ -216,7 +227,7 @@ class MemoryLow(Condition[MemoryLowSettings]):
             )
         return Judgement(
             State.OK,
-            "The host has {gib:.1f} GiB available, below {low:.0f} GiB but level ({slope:+.2f} GiB "
-            "a minute over 20 min).",
+            "The host has {gib:.1f} GiB available, below {low:.0f} GiB but {course} ({slope:+.2f} "
+            "GiB a minute over 20 min).",
             values,
         )

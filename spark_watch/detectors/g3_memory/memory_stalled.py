@@ -69,15 +69,15 @@ class MemoryStalled(Condition[MemoryStalledSettings]):
             "level": settings.full_ratio,
             "held": self._stalled.held_seconds(now),
             "available": "unknown" if available is None else f"{available / GIB:.1f} GiB",
-            "late": late or 0.0,
+            "late": "not known" if late is None else f"{late:.1f} s",
         }
         if stalled:
             return {
                 "host": Judgement(
                     State.CRITICAL if long or severe else State.WARNING,
                     "On the host every task waited for memory {ratio:.0%} of the last 10 s, at or "
-                    "near {level:.0%} for {held:.0f} s (available: {available}, our own loop "
-                    "{late:.1f} s late).",
+                    "near {level:.0%} for {held:.0f} s (available: {available}; our own loop's "
+                    "lateness: {late}).",
                     values,
                 )
             }

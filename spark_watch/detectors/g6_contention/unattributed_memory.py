@@ -70,7 +70,7 @@ class UnattributedMemory(Condition[UnattributedMemorySettings]):
             "known": known / GIB,
             "gap": gap / GIB,
             "level": tick.gib(settings.info_gib) / GIB,
-            "count": len(owners),
+            "count": f"{len(owners)} listed process{'es' if len(owners) != 1 else ''}",
             "held": self._level.held_seconds(tick.now),
             "hold": settings.hold_seconds,
         }
@@ -84,8 +84,8 @@ class UnattributedMemory(Condition[UnattributedMemorySettings]):
                 )
             return Judgement(
                 State.INFO,
-                "The driver holds {residual:.1f} GiB, {gap:.1f} GiB more than the {count} listed "
-                "processes (level {level:.1f} GiB), for {held:.0f} s.",
+                "The driver holds {residual:.1f} GiB, {gap:.1f} GiB more than the {count} "
+                "(level {level:.1f} GiB), for {held:.0f} s.",
                 values,
             )
         if over and unsized:
@@ -104,7 +104,6 @@ class UnattributedMemory(Condition[UnattributedMemorySettings]):
             )
         return Judgement(
             State.OK,
-            "The driver holds {residual:.1f} GiB, the {count} listed processes {known:.1f} GiB of "
-            "it.",
+            "The driver holds {residual:.1f} GiB, the {count} {known:.1f} GiB of it.",
             values,
         )

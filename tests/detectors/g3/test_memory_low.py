@@ -69,6 +69,30 @@ def test_leak_at_any_interval(interval: float) -> None:
     assert "0.20 GiB a minute" in events[1].sentence
 
 
+@pytest.mark.parametrize(
+    ("points", "course"),
+    [
+        pytest.param([(0, 3.2), (25, 3.2)], "level (+0.00 GiB", id="level"),
+        pytest.param([(0, 2.4), (25, 3.4)], "rising (+0.04 GiB", id="rising"),
+        # 0.03 GiB a minute: from 3.2 GiB, 2 GiB are 39 min away, inside the way out of 60
+        pytest.param(
+            [(0, 3.9), (25, 3.15)], "falling no further than it swings (-0.03 GiB", id="swing"
+        ),
+        pytest.param([(0, 5.2), (25, 4.45)], "falling slowly (-0.03 GiB", id="slow"),
+    ],
+)
+def test_sentence_does_not_call_a_fall_level(
+    points: list[tuple[float, float]], course: str
+) -> None:
+    """What is no leak may still move: by 0.5 GiB in 20 min or more it is not called level."""
+    samples = available(every(10.0, 1500.0), minutes(points))
+    judge = Judge([low()], Timeline(interval_seconds=10.0, machine=GB10))
+    for sample in samples:
+        judge.update(sample)
+    (standing,) = judge.standing(samples[-1].t)
+    assert course in standing.finding.sentence
+
+
 def test_leak_that_stops_is_over() -> None:
     """Once the leak has stopped at 5 GiB for twenty minutes the state is ok and stays so."""
     samples = available(every(MINUTE, 120 * MINUTE), minutes([(0, 14), (45, 5)]))

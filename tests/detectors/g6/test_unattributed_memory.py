@@ -142,6 +142,9 @@ def test_sentences() -> None:
         "The driver holds 60.0 GiB, 23.0 GiB more than the 2 listed processes (level 16.0 GiB), "
         "for 60 s."
     )
+    made = [listing(float(s), SERVER[:2], residual_gib=90.0) for s in range(61)]
+    _, events = play(UnattributedMemory(UnattributedMemorySettings()), made)
+    assert "more than the 1 listed process (level" in events[-1].sentence
     made = [listing(float(s), (), residual_gib=60.0) for s in range(61)]
     _, events = play(UnattributedMemory(UnattributedMemorySettings()), made)
     assert "another pid namespace" in events[-1].sentence

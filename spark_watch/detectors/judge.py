@@ -275,7 +275,8 @@ class Judge:
             track.since = at
         told = None
         if state is not track.state:
-            told = min(worst, default="host")
+            # of several, who was among the worst before: that one's change is the news
+            told = min(worst & track.worst or worst, default="host")
             before, track.state = track.state, state
             track.since = at
             track.changed_at = at

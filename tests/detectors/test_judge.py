@@ -332,6 +332,16 @@ def test_two_subjects_that_rise_at_once_are_two_events() -> None:
     ]
 
 
+def test_recovery_is_told_of_the_subject_that_was_bad() -> None:
+    """Not of one that was fine all along: whoever keeps a list by subject closes the right one."""
+    script = listed({"gpu0": OK, "gpu1": CRITICAL}, {"gpu0": OK, "gpu1": OK})
+    _, events = play(Scripted(script), [at(0), at(1)])
+    assert changes(events) == [
+        (0.0, "gpu1", "unknown", "critical"),
+        (1.0, "gpu1", "critical", "ok"),
+    ]
+
+
 def test_subject_that_left_takes_its_state_along() -> None:
     """When the bad subject is gone the others give the state."""
     script = listed({"a/1": WARNING, "b/2": OK}, {"b/2": OK})

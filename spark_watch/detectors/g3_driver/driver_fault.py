@@ -153,7 +153,8 @@ class DriverFault(Condition[DriverFaultSettings]):
             number = int(code) if code is not None and str(code).isdecimal() else None
             critical = number in self.settings.critical_xids
             meaning = XID_MEANINGS.get(number) if number is not None else None
-            what = f"Xid {code}" + (f" ({meaning})" if meaning else "")
+            what = "Xid without a number" if code is None else f"Xid {code}"
+            what += f" ({meaning})" if meaning else ""
             self._note(
                 tick, (kind, code), State.CRITICAL if critical else State.WARNING, what, event.count
             )

@@ -213,3 +213,11 @@ def test_names_from_outside_need_no_memory() -> None:
     states, _ = play(rule, made)
     assert len(rule._faults) == MAXIMUM_FAULTS
     assert states[3599] == "c"
+
+
+def test_xid_without_a_number() -> None:
+    """A recording may lack the number: it is a fault all the same, and the sentence says so."""
+    made = quiet(0, 3)
+    made.append(at(3, KernelEvent(kind="xid", code=None, count=1)))
+    _, events = play(DriverFault(DriverFaultSettings()), made)
+    assert events[-1].sentence.startswith("Xid without a number, last seen 0 s ago")

@@ -53,11 +53,12 @@ clean: ## Remove everything that the targets above have made
 	rm -rf .venv .cache build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Real Prometheus and Alertmanager, and a small system with a real systemd: all of it under .cache,
-# nothing installed, nothing started.
+# Real Prometheus and Alertmanager, a small system with a real systemd, and schemas of Grafana's types:
+# all of it under .cache, nothing installed, nothing started.
 servers:
 	@tests/tools/fetch_servers.sh .cache/servers
 	@tests/tools/make_box.sh .cache/box
+	@tests/tools/fetch_grafana_schema.sh .cache/grafana-schema
 
 python:
 	@command -v $(PYTHON) >/dev/null || { echo "spark-watch: there is no $(PYTHON) here: apt install python3 python3-venv" >&2; exit 1; }

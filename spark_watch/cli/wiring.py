@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,6 +52,9 @@ FIXED_AT_START: Final = (
     "interval_seconds",
     "state_dir",
     "lock_memory",
+    "instance",
+    "job",
+    "alertmanager",
     "blackbox",
     "proc_root",
     "sys_root",
@@ -187,6 +191,7 @@ def daemon_for(
     speed: float | None = None,
     publish: Callable[[Snapshot], None] | None = None,
     sink_for: Callable[[TraceHeader], Sink] | None = None,
+    sinks: Sequence[Sink] = (),
     reload: Callable[[], Judge | None] | None = None,
     max_ticks: int | None = None,
     log: Any = None,
@@ -210,7 +215,7 @@ def daemon_for(
         publish=publish if publish is not None else _unseen,
         log=log if log is not None else _Silent(),
         notifier=Notifier(environment),
-        sinks=[] if sink is None else [sink],
+        sinks=[*sinks] if sink is None else [sink, *sinks],
         reload=reload,
         recall=None if black_box is None else black_box.recall,
         recorder=None if black_box is None else lambda: black_box.status,
@@ -284,6 +289,7 @@ def serve(
             else lambda snapshot: page.publish(daily.add_to(snapshot)),
             # A played source is no past of this machine: it is kept only where a place is named.
             sink_for=black_box if live or settings.state_dir is not None else None,
+            sinks=_alert_push(settings, logger),
             reload=reload,
             log=logger,
             reports_to=socket_path(settings.progress, environment, is_root=os.geteuid() == 0),
@@ -340,6 +346,22 @@ def _black_box(
         tail_seconds=min(restart.precursor_seconds, MOST_RECALLED_SECONDS),
         back_seconds=restart.stand_seconds,
     )
+
+
+def _alert_push(settings: Settings, log: Any) -> list[Sink]:
+    """Return the way to Alertmanager, where one is named."""
+    url = settings.alertmanager.url
+    if url is None:
+        return []
+    from spark_watch.export.alert_push import AlertPush  # noqa: PLC0415 - loads an HTTP client
+
+    port = split_address(settings.listen)[1]
+    labels = {
+        **settings.alertmanager.labels,
+        "instance": settings.instance or f"{socket.gethostname()}:{port}",
+        "job": settings.job,
+    }
+    return [AlertPush(url, labels=labels, log=log)]
 
 
 def _locked(settings: Settings, log: Any) -> bool:

@@ -22,6 +22,7 @@ from pydantic_settings import (
 )
 
 from spark_watch.errors import ConfigurationError
+from spark_watch.settings.alerts import AlertmanagerSettings
 from spark_watch.settings.blackbox import BlackBoxSettings
 from spark_watch.settings.conditions import ConditionSettings
 from spark_watch.settings.progress import EnginesSettings, ProgressSettings
@@ -79,6 +80,17 @@ class Settings(BaseSettings):
     kmsg_path: Path = Field(
         default=Path("/dev/kmsg"), description="The kernel log; needs CAP_SYSLOG on most systems."
     )
+    instance: str | None = Field(
+        default=None,
+        min_length=1,
+        description="How Prometheus calls this box (its label instance). Unset: the host's name "
+        "and the port of the page.",
+    )
+    job: str = Field(
+        default="spark-watch",
+        min_length=1,
+        description="The job under which Prometheus scrapes this box (its label job).",
+    )
     gpu_clock_limit_hertz: float | None = Field(
         default=None,
         gt=0.0,
@@ -87,6 +99,7 @@ class Settings(BaseSettings):
     )
     blackbox: BlackBoxSettings = BlackBoxSettings()
     progress: ProgressSettings = ProgressSettings()
+    alertmanager: AlertmanagerSettings = AlertmanagerSettings()
     engines: EnginesSettings = EnginesSettings()
     conditions: ConditionSettings = ConditionSettings()
 

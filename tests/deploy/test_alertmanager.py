@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from spark_watch.export.alert_push import alert_name
 from tests.conftest import ROOT
 from tests.deploy.manager import Alertmanager, running
-from tests.house.rules import alert_name
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration

@@ -15,6 +15,7 @@ import pytest
 from spark_watch.blackbox.trace import TraceHeader
 from spark_watch.daemon.replay import judge_for
 from spark_watch.detectors.catalogue import CATALOGUE
+from spark_watch.export.alert_push import alert_name
 from spark_watch.export.families import FAMILIES
 from spark_watch.model import GIB, Sample, State
 from spark_watch.settings.conditions import ConditionSettings
@@ -126,7 +127,7 @@ def test_what_the_daemon_has_held_is_not_held_again() -> None:
 
 
 def _names(kind: Any) -> list[str]:
-    return [rules.alert_name(kind.name, severity) for severity in rules.severities(kind)]
+    return [alert_name(kind.name, severity) for severity in rules.severities(kind)]
 
 
 def test_the_rules_use_only_metrics_that_exist() -> None:
@@ -189,7 +190,7 @@ def test_a_condition_pages_as_long_as_it_stands(kind: Any, promtool: Path, tmp_p
         tmp_path,
         states(kind.name, kind.gotcha, timeline),
         [
-            (minute, rules.alert_name(kind.name, level), [{**labels, "severity": level}] * fires)
+            (minute, alert_name(kind.name, level), [{**labels, "severity": level}] * fires)
             for level in levels
             for minute, fires in firing[level].items()
         ],
@@ -204,7 +205,7 @@ def test_an_alert_says_its_number(kind: Any, promtool: Path, tmp_path: Path) -> 
     name, _, matchers = metric.partition("{")
     more = dict(re.findall(r'(\w+)="(\w+)"', matchers))
     level = rules.severities(kind)[0]
-    alert = rules.alert_name(kind.name, level)
+    alert = alert_name(kind.name, level)
     rule = next(rule for rule in RULES if rule["alert"] == alert)
     bare = {
         key: re.sub(r"\{\{ with .*?\{\{ end \}\}", "", text).replace(

@@ -17,6 +17,7 @@ import yaml
 
 from spark_watch.detectors.catalogue import CATALOGUE
 from spark_watch.detectors.condition import Condition
+from spark_watch.export.alert_push import alert_name
 from spark_watch.model import State
 from tests.conftest import ROOT
 
@@ -109,12 +110,6 @@ SHOWN: Final[Mapping[str, Shown]] = {
     "busy_without_progress": POWER,
 }
 """For each condition that can raise an alert the one number a person wants to see beside it."""
-
-
-def alert_name(condition: str, severity: str) -> str:
-    """Return ``SparkWatch`` + the condition's name in camel case + the severity."""
-    camel = "".join(word.capitalize() for word in condition.split("_"))
-    return f"SparkWatch{camel}{severity.capitalize()}"
 
 
 def severities(kind: type[Condition[Any]]) -> list[str]:

@@ -62,14 +62,18 @@ def rate(name: str, *labels: str) -> str:
     return f"rate({metric(name, *labels)}[$__rate_interval])"
 
 
-def target(expression: str, legend: str, ref: str, *, table: bool = False) -> Json:
-    """Return a query; a table's is asked for the range's end only."""
+def target(expression: str, legend: str, ref: str, kind: str) -> Json:
+    """Return a query. A table's and a number's is asked for the range's end only.
+
+    Over the whole range a number would be the last there was, however long ago that is.
+    """
+    instant = kind in {"table", "stat"}
     return {
         "datasource": DATASOURCE,
         "expr": expression,
-        "instant": table,
-        "range": not table,
-        "format": "table" if table else "time_series",
+        "instant": instant,
+        "range": not instant,
+        "format": "table" if kind == "table" else "time_series",
         "legendFormat": legend,
         "refId": ref,
     }
@@ -122,14 +126,13 @@ def panel(
         overrides: for single fields.
         transformations: before drawing.
     """
-    table = kind == "table"
     made: Json = {
         "type": kind,
         "title": title,
         "description": description,
         "datasource": DATASOURCE,
         "targets": [
-            target(expression, legend, chr(ord("A") + number), table=table)
+            target(expression, legend, chr(ord("A") + number), kind)
             for number, (expression, legend) in enumerate(queries)
         ],
         "fieldConfig": {
@@ -273,6 +276,14 @@ def column(name: str, shown: str, **properties: Any) -> Json:
             {"id": "displayName", "value": shown},
             *({"id": key.replace("__", "."), "value": value} for key, value in properties.items()),
         ],
+    }
+
+
+def coloured(name: str, colour: str) -> Json:
+    """Return the colour of one line."""
+    return {
+        "matcher": {"id": "byName", "options": name},
+        "properties": [{"id": "color", "value": {"mode": "fixed", "fixedColor": colour}}],
     }
 
 
@@ -499,10 +510,10 @@ def box() -> list[Json]:
         ),
         stat(
             "Until the pool is empty",
-            "Seconds at the present rate of falling; no value while it does not fall.",
+            "Seconds at the present rate of falling; none while it does not fall or is unknown.",
             metric("memory_exhaustion_seconds"),
             unit="s",
-            defaults={"thresholds": steps(base="text"), "noValue": "not falling"},
+            defaults={"thresholds": steps(base="text"), "noValue": "-"},
             size=(6, 4),
         ),
         stat(
@@ -527,6 +538,13 @@ def box() -> list[Json]:
             ],
             unit="bytes",
             stacked=True,
+            overrides=[
+                coloured("driver", "purple"),
+                coloured("anonymous", "blue"),
+                coloured("shared", "light-blue"),
+                coloured("page cache", "yellow"),
+                coloured("free", "green"),
+            ],
         ),
         available(),
         processes(),
@@ -703,7 +721,8 @@ def incident() -> list[Json]:
     """Return what is asked after the fact: what stood, in which order, and who held memory."""
     raised = metric("condition_changes_total", 'to=~"warning|critical"')
     times = f"sum by (instance, gotcha, condition, to) (increase({raised}[$__range])) > 0.5"
-    ever = f"max by (instance, condition) (increase({raised}[$__range])) > 0.5"
+    stood = metric("condition_state", 'state=~"warning|critical"')
+    ever = f"max by (instance, condition) (max_over_time({stood}[$__range])) == 1"
     most = f"max_over_time({metric('gpu_process_memory_bytes')}[$__range])"
     return [
         table(
@@ -734,8 +753,8 @@ def incident() -> list[Json]:
         ),
         timeline(
             "What stood",
-            "The conditions that were a warning or critical at some moment of the time shown, in "
-            "all their states: the first to turn is where to begin.",
+            "The conditions that were a warning or critical, from then on in all their states: the "
+            "first to turn is where to begin.",
             [
                 (
                     f"{state()} and on (instance, condition) ({ever})",
@@ -956,7 +975,7 @@ def dashboards() -> dict[str, Json]:
             "spark-watch: incident",
             "After the fact: what stood, in which order, and who held memory.",
             incident(),
-            one_box=False,
+            one_box=True,
             since="now-24h",
         ),
     )

@@ -98,6 +98,14 @@ def test_a_panel_says_what_it_is(panel: Json) -> None:
         assert all(one.startswith('job=~"$job", instance=~"$instance"') for one in selectors)
 
 
+@pytest.mark.parametrize("panel", PANELS)
+def test_a_number_is_the_present_one(panel: Json) -> None:
+    """A number is asked for the end of the range: what is absent now does not show as it was."""
+    instant = panel["type"] in {"stat", "table"}
+    for target in panel["targets"]:
+        assert (target["instant"], target["range"]) == (instant, not instant)
+
+
 @pytest.mark.parametrize("uid", UIDS)
 def test_only_exported_metrics_are_named(uid: str) -> None:
     """Every name is one of the page's."""

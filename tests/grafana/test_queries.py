@@ -140,8 +140,11 @@ QUERIES = [
 
 @pytest.mark.parametrize("target", QUERIES)
 def test_every_query_has_an_answer(stand: Stand, target: Json) -> None:
-    """No query is refused, and none is empty on a fleet in trouble."""
-    assert stand.rows(target["expr"], instant=target["instant"])
+    """No query is refused, and none is empty on a fleet in trouble.
+
+    A number may rightly have no value at the end, so it is asked over the whole time.
+    """
+    assert stand.rows(target["expr"], instant=target["format"] == "table")
 
 
 @pytest.mark.parametrize("uid", UIDS)

@@ -281,6 +281,7 @@ def test_half_a_request_behind_a_whole_one_is_dropped_too(
     visitor = visit()
     visitor.send(GET + b"GET /")
     assert visitor.answer()[0] == 200
+    until(lambda: all(one.deadline == time.now + REQUEST_SECONDS for one in server._clients))
     time.now += REQUEST_SECONDS + 0.1
     assert visitor.ended()
     until(lambda: not server._clients)

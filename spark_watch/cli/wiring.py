@@ -279,14 +279,17 @@ def serve(
         def black_box(header: TraceHeader) -> BlackBox:
             return _black_box(settings, header, environment, logger, lambda: daemon.judge)
 
+        def publish(snapshot: Snapshot) -> None:
+            page.publish(snapshot if daily is None else daily.add_to(snapshot))
+            # Who asked before waits for this: no scrape is answered without the series in it.
+            server.start()
+
         daemon = daemon_for(
             settings,
             options.source,
             environment=environment,
             speed=options.speed,
-            publish=page.publish
-            if daily is None
-            else lambda snapshot: page.publish(daily.add_to(snapshot)),
+            publish=publish,
             # A played source is no past of this machine: it is kept only where a place is named.
             sink_for=black_box if live or settings.state_dir is not None else None,
             sinks=_alert_push(settings, logger),
@@ -297,7 +300,6 @@ def serve(
         )
         if daily is not None:
             daily.start()
-        server.start()
         logger.info("listening", url=server.url)
         daemon.run()
     finally:

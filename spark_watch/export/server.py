@@ -172,7 +172,9 @@ class Server:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start answering."""
+        """Start answering; once it does, another call changes nothing."""
+        if self._thread is not None:
+            return
         self._loop = asyncio.new_event_loop()
         usual = threading.stack_size(STACK_BYTES)
         try:

@@ -383,3 +383,24 @@ def test_close_right_after_start(page: Page) -> None:
         server.close()
         assert server._thread is not None
         assert not server._thread.is_alive()
+
+
+def test_who_asks_before_the_first_sample_gets_a_page_with_it() -> None:
+    """The port is open before the first tick; a scrape that comes then waits for the series."""
+    page = Page()
+    server = Server(page, host="127.0.0.1", port=0)
+    before = set(threading.enumerate())
+    try:
+        visitor = Visitor(server)
+        visitor.send(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        page.publish(SNAPSHOT)
+        server.start()
+        server.start()
+        status, _, body = visitor.answer()
+        assert status == 200
+        assert b"sparkwatch_condition_state{" in body
+        started = set(threading.enumerate()) - before
+        assert [thread.name for thread in started] == ["http"]
+        visitor.socket.close()
+    finally:
+        server.close()

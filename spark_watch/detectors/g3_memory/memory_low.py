@@ -76,6 +76,8 @@ class MemoryLow(Condition[MemoryLowSettings]):
         self._recent.add(now, gib, tick.since_last_seconds)
         if now >= self._window_from:
             self._follow(tick, gib)
+        if gib >= settings.low_gib * scale:
+            self._gone.restart()
         self._gone.update(
             now,
             enter=gib < settings.gone_gib * scale and self._moving(now, gib, scale),
@@ -176,7 +178,10 @@ class MemoryLow(Condition[MemoryLowSettings]):
             return Judgement(
                 State.CRITICAL,
                 "The host has {gib:.2f} GiB available, below {level:.1f} GiB for {held:.0f} s, and "
-                "it is moving ({lost:+.2f} GiB in {over:.0f} s, swap-in {swap:.1f} MiB/s).",
+                "it is moving ({lost:+.2f} GiB in {over:.0f} s, swap-in {swap:.1f} MiB/s)."
+                if gib < settings.gone_gib * scale
+                else "The host has {gib:.1f} GiB available again; {held:.0f} s ago it fell below "
+                "{level:.1f} GiB, and {leave:.0f} s of rest clear this.",
                 {
                     **values,
                     "level": settings.gone_gib * scale,
@@ -184,6 +189,7 @@ class MemoryLow(Condition[MemoryLowSettings]):
                     "lost": gib - self._recent.level_at(now - settings.falling_seconds),
                     "over": settings.falling_seconds,
                     "swap": (self._swap_in_rate or 0.0) / MIB,
+                    "leave": settings.gone_leave_seconds,
                 },
             )
         trend = self._trend

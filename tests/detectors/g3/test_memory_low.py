@@ -284,3 +284,20 @@ def test_slope_is_published() -> None:
     for last in available(every(MINUTE, 25 * MINUTE), minutes([(0, 14), (60, 2)])):
         judge.update(last)
     assert judge.measures[TREND] == pytest.approx(-0.2 * GIB / 60, rel=1e-3)
+
+
+def test_a_pool_that_is_back_is_ok_at_once_and_one_that_is_not_says_what_it_waits_for() -> None:
+    """From 8 GiB on the level alone excludes the rule; below, the sentence tells then from now."""
+    # falling from 2.25 to 0.95 GiB, below 1.5 for the last five seconds; then 3 GiB; then 100
+    levels = [2.25 - 0.1 * second for second in range(14)] + [3.0] * 5 + [100.0] * 3
+    judge = Judge([low()], Timeline(machine=GB10))
+    said = []
+    for second, gib in enumerate(levels):
+        (sample,) = available([float(second)], dict.fromkeys([float(second)], gib).__getitem__)
+        judge.update(sample)
+        (standing,) = judge.standing(sample.t)
+        said.append(standing.finding)
+    assert [finding.state.label for finding in said[13:]] == ["critical"] * 6 + ["ok"] * 3
+    assert "0.95 GiB available, below 1.5 GiB for 5 s" in said[13].sentence
+    assert said[15].sentence.startswith("The host has 3.0 GiB available again; ")
+    assert said[15].sentence.endswith(" it fell below 1.5 GiB, and 30 s of rest clear this.")

@@ -109,7 +109,7 @@ def scrapes(box: Box, python: str) -> list[Row]:
 
 def ticks(box: Box) -> list[Row]:
     """Read and judge in this process, and take the loop thread's own CPU time."""
-    nvml_stand.load(box.library)
+    nvml_stand.load(box.nvml)
     nvml_stand.show(box.stand)
     from spark_watch.cli.wiring import feed_for  # noqa: PLC0415 - NVML must be the stand's
 

@@ -24,7 +24,7 @@ class Box:
     """A scripted GB10 under load, moved on by :meth:`breathe`."""
 
     def __init__(self, directory: Path) -> None:
-        self.library = nvml_stand.build(directory)
+        self.nvml = nvml_stand.build(directory)
         self.stand = nvml_stand.gb10(directory / "gb10.box")
         self._random = random.Random(7)  # noqa: S311 - sensor noise, not a secret
         self._sleepers = [
@@ -50,7 +50,7 @@ class Box:
 
     def environment(self) -> dict[str, str]:
         """The variables of a process that is to see this box."""
-        return {**os.environ, **self.stand.environment(self.library)}
+        return {**os.environ, **self.stand.environment(self.nvml)}
 
     def close(self) -> None:
         """End the processes."""

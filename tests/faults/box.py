@@ -35,7 +35,7 @@ class FaultBox:
 
     def __init__(self, folder: Path, stand: NvmlStand, library: Path) -> None:
         self.stand = stand
-        self.library = library
+        self.nvml = library
         self.proc = folder / "proc"
         self.sys = folder / "sys"
         self.kmsg = folder / "kmsg"
@@ -56,7 +56,7 @@ class FaultBox:
             "SPARK_WATCH_STATE_DIR": str(self.state),
             "SPARK_WATCH_INTERVAL_SECONDS": str(self.interval_seconds),
             **self.settings,
-            **self.stand.environment(self.library),
+            **self.stand.environment(self.nvml),
         }
         with running(variables=variables) as daemon:
             yield daemon

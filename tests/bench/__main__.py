@@ -161,8 +161,8 @@ def judged() -> list[Row]:
 
 def replays(folder: Path) -> list[Row]:
     """Replay a day at 1 Hz, made of a simulated healthy server written over and over."""
-    from spark_watch.blackbox.trace import TraceHeader, TraceWriter  # noqa: PLC0415
-    from spark_watch.sources.simulated import SimulatedSource  # noqa: PLC0415
+    from spark_watch.blackbox.trace import TraceHeader, TraceWriter  # noqa: PLC0415 - not for the daemon
+    from spark_watch.sources.simulated import SimulatedSource  # noqa: PLC0415 - see above
 
     path = folder / "day.jsonl"
     source = SimulatedSource("healthy-decode", seed=1)

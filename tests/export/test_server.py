@@ -266,7 +266,7 @@ def test_a_request_a_byte_at_a_time_is_dropped_at_its_deadline(
     for byte in GET[:8]:
         before = len(b"".join(bytes(client._buffer) for client in server._clients))
         visitor.send(bytes([byte]))
-        until(lambda: sum(len(one._buffer) for one in server._clients) == before + 1)  # noqa: B023
+        until(lambda: sum(len(one._buffer) for one in server._clients) == before + 1)  # noqa: B023 - called in its turn
         time.now += REQUEST_SECONDS / 8
     assert len(server._clients) == 1
     time.now += 0.1
